@@ -2,17 +2,19 @@
 import { randomUUID } from 'node:crypto'
 import t from 'tap'
 import { z } from 'zod'
-import { enqueue } from '../../server/db/jobs.ts'
-import { openDatabase, sql, transact } from '../../server/db/pool.ts'
+import { openDatabase, sql } from '../../server/db/pool.ts'
 import { openLog } from '../../server/telemetry.ts'
+import type { Lane } from '../../server/threads/lanes.ts'
 import { openWork } from '../../workers/context.ts'
-import { buildOrigins, forgetOrigins, OriginBusyError, type OriginLimits } from '../../workers/retrieval/origins.ts'
+import { OriginBusyError } from '../../workers/retrieval/origin-wait.ts'
+import { buildOrigins, forgetOrigins, type OriginLimits } from '../../workers/retrieval/origins.ts'
 import { RetryLaterError } from '../../workers/retrieval/response.ts'
 import { openApiHarness, openSlowPage } from '../api-harness.ts'
 import { openTestDatabase } from '../database.ts'
 import { openQueue } from '../queue.ts'
 import { OTHER_NAME } from '../site.ts'
 import { PAGE, payingFetch, type System, startSystem } from '../system.ts'
+import { until } from '../until.ts'
 
 const URL_ONE = new URL('https://kelby.test/one')
 const URL_TWO = new URL('https://kelby.test/two')
@@ -34,19 +36,15 @@ async function openOrigins(limits: OriginLimits) {
     origins,
     other,
     /** Takes a turn; the caller disposes it. */
-    async take(key: string, url = URL_ONE, at = origins) {
-      const hops = at.openHops(key, never)
+    async take(key: string, url = URL_ONE, at = origins, lane?: Lane) {
+      const hops = at.openHops(key, never, lane)
       await hops.enter(url)
       return hops
     },
     /** Puts a job into the line, as a worker does when its job gets no turn. */
     async join(key: string, busy: OriginBusyError) {
       const job = { name: 'verify_request' as const, payload: { request_id: randomUUID() }, key }
-      await transact(db, async (tx) => {
-        await origins.join(tx, busy, new Date(), job)
-        await enqueue(tx, [{ ...job, runAt: new Date(Date.now() + 600_000) }])
-      })
-      await origins.wake(busy.line)
+      await origins.waitInLine(busy, { job, since: new Date(), seconds: 600 })
     },
     /** Keys of the jobs that may run now, in the order in which they would. */
     due: () =>
@@ -130,11 +128,30 @@ t.test('one URL does not renew the block for its neighbours', async (t) => {
   t.pass('a second URL that asks blocks the host')
 })
 
+t.test('a few URLs in turn do not keep their host blocked', async (t) => {
+  await using set = await openOrigins({ concurrency: 9, spacingMs: 0 })
+  const hops = await set.take('a')
+  const urls = [URL_ONE, URL_TWO]
+  const end = () => set.db.query(sql.type(z.object({}).strict())`update origins set blocked_until = now()`)
+  const others = new URL('https://kelby.test/three')
+  for (const url of urls) {
+    await hops.postpone(url, new RetryLaterError(429, 999_999_999, 'host'))
+    t.ok((await busyOf(set.take('b', others))).retryAfterSeconds <= 300, 'once for each, and for 300 s at most')
+    await end()
+  }
+  for (const url of [...urls, ...urls]) {
+    await hops.postpone(url, new RetryLaterError(429, 999_999_999, 'host'))
+    await using _read = await set.take('c', others)
+    await busyOf(set.take('d', url))
+    await end()
+  }
+})
+
 t.test('those who wait are woken in order when a turn is free; one sent away goes last', async (t) => {
   await using set = await openOrigins({ concurrency: 1, spacingMs: 0 })
   const held = await set.take('held')
   const asked = { host: 'kelby.test', status: 503, seconds: 1 }
-  await set.join('sent-away', new OriginBusyError(ORIGIN, 1, asked, true))
+  await set.join('sent-away', new OriginBusyError(ORIGIN, 1, asked, { tried: true }))
   await set.join('first', await busyOf(set.take('first')))
   await set.join('second', await busyOf(set.take('second')))
   t.same(await set.due(), [], 'nothing is polled')
@@ -201,6 +218,52 @@ t.test('a line that is blocked is woken when the block ends, by one job', async 
   t.same(await set.due(), ['b', 'c'])
   await hops[Symbol.asyncDispose]()
 })
+
+const laneOf = (payer: string, isFree = false): Lane => ({ payer, domain: 'kelby.test', isFree })
+
+t.test('free work may have half of the turns, and waits behind paid work', async (t) => {
+  await using set = await openOrigins({ concurrency: 4, spacingMs: 0 })
+  const take = (key: string, lane: Lane) => set.take(key, URL_ONE, set.origins, lane)
+  const free = [await take('free 1', laneOf('a', true)), await take('free 2', laneOf('b', true))]
+  await set.join('free 3', await busyOf(take('free 3', laneOf('c', true))))
+  const paid = [await take('paid 1', laneOf('x')), await take('paid 2', laneOf('y'))]
+  await set.join('paid 3', await busyOf(take('paid 3', laneOf('z'))))
+  await free[0]?.[Symbol.asyncDispose]()
+  t.same(await set.due(), ['paid 3'], 'it arrived later')
+  await paid[0]?.[Symbol.asyncDispose]()
+  t.same(await set.due(), ['paid 3', 'free 3'], 'free work is not forgotten')
+})
+
+t.test('one payer has no more visits than there are turns, and its line does not delay another payer', async (t) => {
+  await using set = await openOrigins({ concurrency: 2, spacingMs: 0 })
+  const take = (key: string, payer: string) => set.take(key, URL_ONE, set.origins, laneOf(payer))
+  const held = [await take('1', 'rich'), await take('2', 'rich')]
+  for (const key of ['3', '4', '5']) await set.join(key, await busyOf(take(key, 'rich')))
+  await set.join('other', await busyOf(take('other', 'poor')))
+  await held[0]?.[Symbol.asyncDispose]()
+  t.same(await set.due(), ['other'], 'although it arrived last')
+  await held[1]?.[Symbol.asyncDispose]()
+  t.same(await set.due(), ['other', '3'])
+})
+
+t.test('a visit that lasts long gives its turn up, and only so many do', async (t) => {
+  await using set = await openOrigins({ concurrency: 2, spacingMs: 0, longMs: 50 })
+  const take = (key: string) => set.take(key, URL_ONE, set.origins, laneOf(key))
+  await take('drips 1')
+  await take('drips 2')
+  await set.join('honest', await busyOf(take('honest')))
+  await until(async () => (await set.due()).includes('honest'))
+  await take('honest')
+  await take('drips 3')
+  await until(async () => (await set.due()).length > 0 && (await countLong(set, 50)) === 4)
+  await busyOf(take('newcomer'))
+  t.pass('four visits at most, while two turns are shared')
+})
+
+const countLong = ({ db }: { db: Awaited<ReturnType<typeof openDatabase>> }, ms: number) =>
+  db.oneFirst(
+    sql.type(z.object({ long: z.int() }))`select long from count_origin_visits(${ORIGIN}, ${ms / 1000}::float8)`,
+  )
 
 function buy(system: System, source_url: string, headers: Record<string, string> = { prefer: 'wait=25' }) {
   const body = { source_url, claim: 'The harbour was opened in 1874.' }

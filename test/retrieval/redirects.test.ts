@@ -1,6 +1,10 @@
 import t from 'tap'
+import { z } from 'zod'
+import { AppError } from '../../server/errors.ts'
 import { source } from '../../server/interface/result.ts'
 import { fetchSource } from '../../workers/retrieval/fetch.ts'
+import { seeded } from '../assessment/fixtures/random.ts'
+import { buildCheck } from '../interface.schema.ts'
 import { ok, openFixture, type Script } from '../outbound/scripted-server.ts'
 
 const fixture = await openFixture(() => {}, ['page.test', 'other.test'])
@@ -77,6 +81,12 @@ t.test('a target is read against the URL that named it', async (t) => {
     'HTTPS://other.test/x': 'https://other.test/x',
     '/x#part': 'https://page.test/x',
     '/a b': 'https://page.test/a%20b',
+    '/facts?a|b[c]': 'https://page.test/facts?a%7Cb%5Bc%5D',
+    '/100%?q=%zz&r=%2': 'https://page.test/100%25?q=%25zz&r=%252',
+    '/^`{}\\"<>': 'https://page.test/%5E%60%7B%7D/%22%3C%3E',
+    '/?^`{}\\"<>\'': 'https://page.test/?%5E%60%7B%7D%5C%22%3C%3E%27',
+    '/kept?%7c&a%20b': 'https://page.test/kept?%7c&a%20b',
+    '/?': 'https://page.test/?',
     // UTF-8 on the wire.
     [Buffer.from('/grün').toString('latin1')]: 'https://page.test/gr%C3%BCn',
     // Not UTF-8: latin1.
@@ -93,6 +103,72 @@ t.test('a target is read against the URL that named it', async (t) => {
   }
 })
 
+t.test(
+  'whatever a page redirects to, what is named is asked for, and is a URI in the eyes of a strict validator',
+  async (t) => {
+    const check = buildCheck(z.toJSONSchema(source.pick({ final_url: true, redirects: true })))
+    const random = seeded(20_261_126)
+    const pick = <T>(all: readonly T[]) => all[random(all.length)] as T
+    const latin1 = Array.from({ length: 256 }, (_, code) => String.fromCharCode(code))
+    const characters = latin1.filter((character) => !/[\0\r\n]/.test(character))
+    const pieces = [
+      ...characters,
+      '%',
+      '%4',
+      '%zz',
+      '%C3%28',
+      '[',
+      ']',
+      '|',
+      '\\',
+      '^',
+      '`',
+      '{',
+      '}',
+      '"',
+      '#',
+      '?',
+      '//',
+      '..',
+    ]
+    const starts = [
+      '/',
+      '?',
+      '',
+      '//other.test/',
+      'https://page.test/',
+      'https:/',
+      '/x?',
+      '/x#',
+      '//page.test?',
+      '/x?y#',
+    ]
+    let named = 0
+    for (let round = 0; round < 400; round++) {
+      const location = pick(starts) + Array.from({ length: random(12) }, () => pick(pieces)).join('')
+      fixture.server.requests.length = 0
+      const answers = [Buffer.from(`HTTP/1.1 ${to(location)}\r\n\r\n`, 'latin1'), `HTTP/1.1 ${to('/again')}\r\n\r\n`]
+      fixture.server.script = (socket) => socket.end(answers.shift() ?? ok('Content-Length: 5\r\n', 'hello'))
+      const followed = await fetchSource('https://page.test/start', fixture.outbound).catch((error) => {
+        if (error instanceof AppError) return error.code
+        throw error
+      })
+      const about = JSON.stringify(location)
+      if (typeof followed === 'string') {
+        t.match(followed, /^source_(redirect_invalid|blocked|protocol_error)$/, about)
+        continue
+      }
+      const { finalUrl: final_url, redirects } = followed
+      t.same(check({ final_url, redirects }), [], about)
+      const [, asked = ''] = fixture.server.requests[1]?.head.split(' ') ?? []
+      const second = new URL(redirects[1]?.url ?? final_url)
+      t.equal(asked, second.pathname + second.search, `${about}: what is named is what was asked for`)
+      named++
+    }
+    t.ok(named > 200, `${named} were followed`)
+  },
+)
+
 t.test('what cannot be followed', async (t) => {
   const invalid: Record<string, string> = {
     'no Location': '302 x',
@@ -105,7 +181,8 @@ t.test('what cannot be followed', async (t) => {
     'javascript:': to('javascript:alert(1)'),
     'data:': to('data:text/html,hello'),
     'no URL': to('https://'),
-    'no host name': to('https://a_b.page.test/'),
+    'no host name': to('https://a!b.page.test/'),
+    'too long when escaped': to(`/?${'|'.repeat(20_000)}`),
     'bad port': to('https://page.test:99999/'),
     'too long when written out': to(`/${'"'.repeat(20_000)}`),
   }

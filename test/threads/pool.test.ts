@@ -1,7 +1,14 @@
 // The pool of threads: tasks that fail, spin, take all memory or wait, and the closing of the pool.
 import { setFlagsFromString } from 'node:v8'
 import t from 'tap'
-import { openThreads, type ThreadErrorCode, type Threads } from '../../server/threads/pool.ts'
+import {
+  isExhausted,
+  isThreadShortage,
+  openThreads,
+  type RunOptions,
+  type ThreadErrorCode,
+  type Threads,
+} from '../../server/threads/pool.ts'
 
 const tasks = new URL('./tasks.ts', import.meta.url)
 
@@ -46,18 +53,6 @@ t.test('errors of a task reach the caller', async (t) => {
   t.equal(await answer(threads), 'alive')
 })
 
-t.test('transferred buffers are detached here and complete in the thread', async (t) => {
-  await using threads = openThreads({ maxThreads: 1 })
-  const bytes = new Uint8Array(1000).fill(3)
-  const found = threads.run(tasks, 'measure', bytes, { transfer: [bytes.buffer] })
-  t.same(await found, { length: 1000, sum: 3000 })
-  t.equal(bytes.buffer.detached, true)
-
-  const kept = new Uint8Array(1000).fill(3)
-  await threads.run(tasks, 'measure', kept)
-  t.equal(kept.buffer.detached, false, 'without it, a clone goes')
-})
-
 t.test('a signal ends a spinning task, with its thread only', async (t) => {
   await using threads = openThreads({ maxThreads: 2 })
   const spinning = flags()
@@ -96,20 +91,18 @@ t.test('a task that exits its thread is reported', async (t) => {
   t.equal(await answer(threads), 'alive')
 })
 
-t.test('a waiting task can be aborted, and its argument is not transferred', async (t) => {
+t.test('a waiting task can be aborted', async (t) => {
   await using threads = openThreads({ maxThreads: 1 })
   const holding = flags()
   const held = threads.run(tasks, 'hold', holding)
   await begun(holding)
 
   const abort = new AbortController()
-  const bytes = Uint8Array.of(1, 2)
-  const waiting = threads.run(tasks, 'measure', bytes, { transfer: [bytes.buffer], signal: abort.signal })
+  const waiting = threads.run(tasks, 'echo', 'waiting', { signal: abort.signal })
   const next = threads.run(tasks, 'echo', 'next')
   t.equal(threads.queueSize, 2)
   abort.abort()
   await t.rejects(waiting, ended('aborted'))
-  t.equal(bytes.buffer.detached, false)
   t.equal(threads.queueSize, 1)
 
   goOn(holding)
@@ -164,4 +157,117 @@ t.test('the event loop runs while a thread works', async (t) => {
   abort.abort()
   await t.rejects(spun, ended('aborted'))
   t.equal(turns, 1000)
+})
+
+/** Holds a thread until it is told to go on. */
+async function occupy(threads: Threads, options: RunOptions = {}) {
+  const holding = flags()
+  const ended = threads.run(tasks, 'hold', holding, options)
+  await begun(holding)
+  return { ended, goOn: () => goOn(holding) }
+}
+
+/** Resolves when another pool has ended a task that ran for so long. */
+async function pass(runningMs: number) {
+  await using other = openThreads({ maxThreads: 1 })
+  await other.run(tasks, 'spin', flags(), { runningMs }).catch(() => {})
+}
+
+const lane = (payer: string, { domain = `${payer}.example`, isFree = false } = {}) => ({ payer, domain, isFree })
+
+t.test('a limit on running counts no waiting', async (t) => {
+  await using threads = openThreads({ maxThreads: 1 })
+  const held = await occupy(threads)
+  const spinning = flags()
+  const waits = threads.run(tasks, 'spin', spinning, { runningMs: 30 })
+  await pass(90)
+  t.equal(threads.queueSize, 1, 'three times its limit has passed')
+  held.goOn()
+  await begun(spinning)
+  await t.rejects(waits, ended('ran_too_long'))
+  t.equal(await answer(threads), 'alive')
+})
+
+t.test('a limit on waiting counts no running', async (t) => {
+  await using threads = openThreads({ maxThreads: 1 })
+  const held = await occupy(threads, { waitingMs: 1 })
+  const waits = threads.run(tasks, 'echo', 'late', { waitingMs: 20 })
+  const error = await waits.catch((thrown) => thrown)
+  t.match(error, ended('waited'))
+  t.ok(isThreadShortage(error))
+  t.notOk(isExhausted(error))
+  t.equal(threads.queueSize, 0)
+  held.goOn()
+  t.equal(await held.ended, 'went on')
+})
+
+t.test('the payer and the domain that used the least time come first, and free work after paid', async (t) => {
+  await using threads = openThreads({ maxThreads: 1 })
+  const held = await occupy(threads, { lane: lane('busy') })
+  const order: string[] = []
+  const queue = (name: string, own: RunOptions['lane']) =>
+    threads.run(tasks, 'echo', name, { lane: own }).then(() => order.push(name))
+  const all = [
+    queue('free', lane('account', { isFree: true })),
+    queue('same payer', lane('busy', { domain: 'elsewhere.example' })),
+    queue('same domain', lane('another', { domain: 'busy.example' })),
+    queue('other', lane('other')),
+  ]
+  // Less than a millisecond counts as nothing.
+  await pass(20)
+  held.goOn()
+  await Promise.all([held.ended, ...all])
+  t.equal(order[0], 'other')
+  t.equal(order.at(-1), 'free')
+})
+
+t.test('free work leaves a thread to paid work', async (t) => {
+  await using threads = openThreads({ maxThreads: 2 })
+  const free = lane('account', { isFree: true })
+  const held = await occupy(threads, { lane: free })
+  const second = threads.run(tasks, 'echo', 'second', { lane: free })
+  t.equal(threads.queueSize, 1)
+  t.equal(await threads.run(tasks, 'echo', 'paid', { lane: lane('buyer') }), 'paid')
+  t.equal(threads.queueSize, 1)
+  held.goOn()
+  t.equal(await second, 'second')
+})
+
+t.test('slow tasks leave a thread to others, and end all the same', async (t) => {
+  await using threads = openThreads({ maxThreads: 2, quickMs: 40 })
+  const spinning = [flags(), flags(), flags()]
+  const slow = spinning.map((own, n) =>
+    threads.run(tasks, 'spin', own, { runningMs: 2000, lane: lane(`hostile ${n}`) }).catch((error) => error.code),
+  )
+  await begun(spinning[0]!)
+  await begun(spinning[1]!)
+  // Without this, they would wait for one of the three to end.
+  for (let n = 0; n < 5; n++) t.equal(await threads.run(tasks, 'echo', n, { lane: lane(`honest ${n}`) }), n)
+  let over = 0
+  for (const one of slow) void one.then(() => over++)
+  t.equal(over, 0, 'no slow task has ended')
+  t.same(await Promise.all(slow), ['ran_too_long', 'ran_too_long', 'ran_too_long'])
+})
+
+t.test('a slow task keeps its thread while no other task waits', async (t) => {
+  await using threads = openThreads({ maxThreads: 2, quickMs: 1 })
+  const held = [await occupy(threads), await occupy(threads)]
+  await pass(30)
+  for (const { goOn } of held) goOn()
+  t.same(await Promise.all(held.map(({ ended }) => ended)), ['went on', 'went on'])
+})
+
+t.test('a slow task that lost its thread can be aborted, and the pool be closed', async (t) => {
+  const threads = openThreads({ maxThreads: 1, quickMs: 1 })
+  const abort = new AbortController()
+  const first = await occupy(threads)
+  const second = flags()
+  const moved = threads.run(tasks, 'spin', second, { signal: abort.signal })
+  const waits = threads.run(tasks, 'echo', 'waits')
+  first.goOn()
+  await first.ended
+  abort.abort()
+  await t.rejects(moved, ended('aborted'))
+  t.equal(await waits, 'waits')
+  await threads[Symbol.asyncDispose]()
 })

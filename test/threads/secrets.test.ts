@@ -5,10 +5,13 @@ import { globSync, readFileSync } from 'node:fs'
 import { Session } from 'node:inspector/promises'
 import { join } from 'node:path'
 import t from 'tap'
+import { openMetrics } from '../../server/metrics.ts'
 import { openSignatureChecks } from '../../server/payments/signature-checks.ts'
 import { evmTerms } from '../../server/payments/x402.ts'
 import { openSigning, openVerifier } from '../../server/receipts/signatures.ts'
+import { openLog } from '../../server/telemetry.ts'
 import { openThreads } from '../../server/threads/pool.ts'
+import { openLocalAssessor } from '../../workers/assessment/local.ts'
 
 /** Starts the threads of one user of the pool, named by its file and function; disposing ends them. */
 const starts: Record<string, () => Promise<AsyncDisposable>> = {
@@ -16,6 +19,11 @@ const starts: Record<string, () => Promise<AsyncDisposable>> = {
     const threads = openThreads({ maxThreads: 1 })
     await threads.run(new URL('./tasks.ts', import.meta.url), 'echo', 1)
     return threads
+  },
+  async 'workers/assessment/local.ts'() {
+    const assessor = openLocalAssessor({ threads: 1, metrics: openMetrics(), log: openLog('silent') })
+    await assessor.ready
+    return assessor
   },
   async 'server/receipts/signatures.ts openVerifier'() {
     const verifier = openVerifier()

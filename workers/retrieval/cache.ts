@@ -1,5 +1,5 @@
-// Observations shared between claims. Several claims on one page at the same time fetch it once, whichever workers they
-// run in; later claims use an observation that is recent enough. An entry is trusted only with a valid MAC of this service:
+// Observations shared between claims. Several claims on one page at the same time fetch it once, also in different
+// workers; later claims use an observation that is recent enough. An entry is trusted only with a valid MAC of this service:
 // entries that were truncated, exchanged or written by another program are ignored, and the page is fetched.
 import { createHash, createHmac, randomUUID, timingSafeEqual } from 'node:crypto'
 import { setTimeout as pause } from 'node:timers/promises'

@@ -8,6 +8,7 @@ import { openDeadline } from '../../server/deadline.ts'
 import { AppError } from '../../server/errors.ts'
 import { LIMITS } from '../../server/interface/limits.ts'
 import type { limits as limitsSchema } from '../../server/interface/result.ts'
+import { asUri } from '../../server/interface/uri.ts'
 import type { Connection, Destination, Outbound } from '../../server/outbound/connection.ts'
 import { outboundFailure } from '../../server/outbound/failures.ts'
 import { meterSocket } from '../../server/outbound/meter.ts'
@@ -92,8 +93,7 @@ export async function fetchSource(url: string, outbound: Outbound, options: Fetc
   const ends = [deadline.signal, options.signal, options.memory?.signal].filter((signal) => signal !== undefined)
   const signal = AbortSignal.any(ends)
   try {
-    const start = parsePublicUrl(url, outbound.fixtures)
-    start.hash = ''
+    const start = asUri(parsePublicUrl(url, outbound.fixtures))
     const { hops, memory } = options
     const route = await followRedirects(start, { outbound, limits, signal, hops, memory })
     return describe(route, limits, options.now?.() ?? new Date())

@@ -3,7 +3,7 @@ import { randomUUID } from 'node:crypto'
 import { LIMITS } from '../../server/interface/limits.ts'
 import { type Observation, observation } from '../../server/interface/observation.ts'
 import type { Outbound } from '../../server/outbound/connection.ts'
-import type { Threads } from '../../server/threads/pool.ts'
+import type { Lane, Threads } from '../../server/threads/pool.ts'
 import { inSpan } from '../../server/tracing/spans.ts'
 import { extractText } from '../text/extraction.ts'
 import { fetchSource } from './fetch.ts'
@@ -21,26 +21,34 @@ export interface Observing {
   bodies?: BodyMemory
 }
 
+/** One reading of a page. */
+export interface Visit {
+  signal: AbortSignal
+  /** The job that observes. */
+  jobKey?: string
+  /** For whom it observes. */
+  lane?: Lane
+}
+
 /**
  * Observes one URL. Throws AppError `source_...` when there is nothing to observe and OriginBusyError when it is not
- * this job's turn. An observation that breaks the interface's schema throws too, before anything is charged.
- * @param jobKey the job that observes
+ * this job's turn, and a ThreadError when no thread becomes free. An observation that breaks the interface's schema throws
+ * too, before anything is charged.
  */
 export async function observeSource(
   url: string,
   tools: Observing,
-  signal: AbortSignal,
-  jobKey: string = randomUUID(),
+  { signal, jobKey = randomUUID(), lane }: Visit,
 ): Promise<Observation> {
   // Held until the text is read, because the body is in memory while it waits for a thread.
   using memory = tools.bodies?.open(signal)
   const host = { 'http.request.method': 'GET', 'server.address': new URL(url).hostname }
   const fetched = await inSpan('GET', { kind: 'client', attributes: host }, () =>
-    fetchInTurn(url, tools, { signal, memory, jobKey }),
+    fetchInTurn(url, tools, { signal, memory, jobKey, lane }),
   )
   const { body, contentEncoding, contentType } = fetched
   const read = await inSpan('text.extract', {}, () =>
-    extractText(tools.threads, { body, contentEncoding, contentType }, { signal }),
+    extractText(tools.threads, { body, contentEncoding, contentType }, { signal, lane }),
   )
   return observation.parse({
     source: {
@@ -67,8 +75,8 @@ export async function observeSource(
 async function fetchInTurn(
   url: string,
   { outbound, origins }: Observing,
-  { signal, memory, jobKey }: { signal: AbortSignal; memory: HeldMemory | undefined; jobKey: string },
+  { signal, memory, jobKey, lane }: Visit & { jobKey: string; memory: HeldMemory | undefined },
 ) {
-  await using hops = origins?.openHops(jobKey, signal)
+  await using hops = origins?.openHops(jobKey, signal, lane)
   return await fetchSource(url, outbound, { signal, ...(hops && { hops }), ...(memory && { memory }) })
 }

@@ -2,67 +2,38 @@
 // origin, never start two at the same time, and start none while the origin's Retry-After lasts. A job that cannot have a
 // turn at once waits in the origin's line (origin-line.ts) and is woken when a turn is free.
 //
+// Turns are shared. Work that no purchase pays for may have half of them and waits behind paid work; one payer may have as many as
+// there are, and a visit that lasts long gives its turn up and goes on, so that slow pages do not hold an origin.
+//
 // A turn is a row of `origin_visits`. The rows of a killed worker count until the worker is found dead, or until `until`, a
 // few seconds later.
 import { createHash, randomUUID } from 'node:crypto'
 import { setTimeout as pause } from 'node:timers/promises'
 import { z } from 'zod'
 import { openBatcher } from '../../server/db/batch.ts'
-import type { JobSpec } from '../../server/db/jobs.ts'
+import { enqueue, type JobSpec } from '../../server/db/jobs.ts'
 import { column, type Database, nothing, relaxed, sql, type Tx, transact } from '../../server/db/pool.ts'
+import { AppError } from '../../server/errors.ts'
 import type { Logger } from '../../server/telemetry.ts'
-import { joinLine, type Line, wakeLine } from './origin-line.ts'
+import type { Lane } from '../../server/threads/lanes.ts'
+import { joinLine, type Line, payerOf, wakeLine } from './origin-line.ts'
+import { MAX_PAUSE_SECONDS, OriginBusyError, type OriginWait, planWait } from './origin-wait.ts'
 import type { Hops, RetryLaterError } from './response.ts'
-
-/** The pause that a host asked for in its answer. */
-export interface Asked {
-  host: string
-  status: number
-  /** The seconds from the host; the service waits for at most MAX_PAUSE_SECONDS. */
-  seconds: number
-}
-
-/** The origin has no turn for this job. The caller puts the job into the line named `line`. */
-export class OriginBusyError extends Error {
-  override name = 'OriginBusyError'
-  /** The line to join: the name of an origin, or of one URL. */
-  readonly line: string
-  /** Seconds until the next request to the host is allowed; an estimate if only the service's own limits delay it. */
-  readonly retryAfterSeconds: number
-  /** Null if the host did not ask for a pause and only the service's own limits delay the request. */
-  readonly asked: Asked | null
-  /** Whether the host refused this job itself. */
-  readonly tried: boolean
-
-  constructor(line: string, retryAfterSeconds: number, asked: Asked | null, tried = false) {
-    super(
-      asked
-        ? `${asked.host} asked to be left alone for another ${retryAfterSeconds} s`
-        : `${line} has no turn free for this job`,
-    )
-    this.line = line
-    this.retryAfterSeconds = retryAfterSeconds
-    this.asked = asked
-    this.tried = tried
-  }
-}
-
-/** The message for callers. It names the seconds from the host, even if the service waits for fewer. */
-export function describeAsked({ host, status, seconds }: Asked): string {
-  const cap = seconds > MAX_PAUSE_SECONDS ? `, of which the service waits for ${MAX_PAUSE_SECONDS}` : ''
-  return `"${host}" answered with status ${status} and asked for a pause of ${seconds} seconds${cap}.`
-}
 
 export interface OriginLimits {
   /** Requests under way at one origin. */
   concurrency: number
   /** Milliseconds between the starts of two requests. */
   spacingMs: number
+  /** Milliseconds after which a visit gives its turn up. At most `concurrency` visits have done so at the same time. */
+  longMs?: number
 }
 
 const ORIGIN_LIMITS: OriginLimits = { concurrency: 4, spacingMs: 50 }
-/** The longest pause that a host may ask for. A payment is not valid for longer. */
-export const MAX_PAUSE_SECONDS = 300
+/** Most pages are read within a second. */
+const LONG_MS = 5000
+/** Share of the turns that free work may have. */
+const FREE_SHARE = 0.5
 /** A job that would wait longer than this in the worker waits in the line instead. */
 const MAX_WAIT_MS = 2000
 /** A visit counts for this long after its last renewal. Its worker renews it every third of that time. */
@@ -74,16 +45,41 @@ export interface Origins extends AsyncDisposable {
   /**
    * The turns of one fetch. Each hop of it asks for a turn at its own origin. Dispose it when the fetch has ended.
    * @param jobKey the job that fetches; its place in a line is found by it
+   * @param lane for whom it fetches
    */
-  openHops(jobKey: string, signal: AbortSignal): Hops & AsyncDisposable
+  openHops(jobKey: string, signal: AbortSignal, lane?: Lane): Hops & AsyncDisposable
   /**
-   * Puts the job into the line that `busy` names, in the caller's transaction. The caller stores the job itself, with a
-   * later time, and calls `wake` after the commit: a turn may have become free in between.
-   * @param since when the request or check of the job arrived; the order of the line
+   * Puts the job into the line that `busy` names, and into the queue, where it runs by itself after `seconds`.
+   * @param hold in the same transaction, before: notes what the caller waits for; false if the job is no longer the caller's
    */
-  join(tx: Tx, busy: OriginBusyError, since: Date, job: JobSpec & { key: string }): Promise<void>
+  waitInLine(busy: OriginBusyError, wait: Wait, hold?: (tx: Tx) => Promise<boolean>): Promise<void>
   /** Gives the free turns of a line to the jobs in it. */
   wake(line: string): Promise<void>
+}
+
+/** A job that waits in a line. */
+export interface Wait {
+  job: JobSpec & { key: string }
+  /** When the request or check of the job arrived; the order of the line. */
+  since: Date
+  seconds: number
+}
+
+/**
+ * Lets a job without a turn wait in its line. Answers null, or the error with which the job ends because it cannot wait as long.
+ * @param wait `secondsLeft`: for which the job may still wait; `url`: the page
+ * @param hold as in `waitInLine`; `waiting` is what the caller is told
+ */
+export async function waitForTurn(
+  origins: Pick<Origins, 'waitInLine'>,
+  busy: OriginBusyError,
+  { url, secondsLeft, job, since }: Omit<Wait, 'seconds'> & { url: string; secondsLeft: number },
+  hold: (tx: Tx, waiting: OriginWait['waiting']) => Promise<boolean> = async () => true,
+): Promise<AppError | null> {
+  const plan = planWait(busy, url, secondsLeft)
+  if (plan instanceof AppError) return plan
+  await origins.waitInLine(busy, { job, since, seconds: plan.seconds }, (tx) => hold(tx, plan.waiting))
+  return null
 }
 
 export function buildOrigins(
@@ -91,7 +87,7 @@ export function buildOrigins(
   options: { limits?: OriginLimits | undefined; log: Logger; makeId?: () => string },
 ): Origins {
   const makeId = options.makeId ?? randomUUID
-  const limits = options.limits ?? ORIGIN_LIMITS
+  const limits = { longMs: LONG_MS, ...(options.limits ?? ORIGIN_LIMITS) }
   const visits = new Set<string>()
   // One statement renews all visits of the process. A lost renewal lets one visit too many begin, which does no harm.
   const signs = setInterval(
@@ -101,10 +97,14 @@ export function buildOrigins(
     (VISIT_SECONDS * 1000) / 3,
   ).unref()
 
-  async function enter(url: URL, jobKey: string, signal: AbortSignal): Promise<string> {
+  async function enter(url: URL, { jobKey, signal, lane }: Visitor): Promise<string> {
     const visit = makeId()
-    const waitMs = readTurn(url, await turns.add({ origin: url.origin, urlLine: urlLine(url), visit, jobKey }))
+    const asked = { origin: url.origin, urlLine: urlLine(url), visit, jobKey, lane }
+    const waitMs = readTurn(url, await turns.add(asked), lane)
     visits.add(visit)
+    // Then the turn is free for another job.
+    const later = setTimeout(() => visits.has(visit) && void wake(url.origin), limits.longMs + waitMs + MARGIN_MS)
+    later.unref()
     try {
       if (waitMs > 0) await pause(waitMs, undefined, { signal })
     } catch (error) {
@@ -139,7 +139,7 @@ export function buildOrigins(
   }
 
   return {
-    openHops(jobKey, signal) {
+    openHops(jobKey, signal, lane) {
       let turn: { visit: string; origin: string } | undefined
       const end = async () => {
         const ended = turn
@@ -150,18 +150,26 @@ export function buildOrigins(
         async enter(url) {
           if (turn?.origin === url.origin) return
           await end()
-          turn = { visit: await enter(url, jobKey, signal), origin: url.origin }
+          turn = { visit: await enter(url, { jobKey, signal, lane }), origin: url.origin }
         },
         async postpone(url, answer) {
           const line = await block(db, url, answer)
           const seconds = Math.min(answer.retryAfterSeconds, MAX_PAUSE_SECONDS)
           const asked = { host: url.hostname, status: answer.status, seconds: answer.retryAfterSeconds }
-          return new OriginBusyError(line, seconds, asked, true)
+          return new OriginBusyError(line, seconds, asked, { tried: true, lane })
         },
         [Symbol.asyncDispose]: end,
       }
     },
-    join: (tx, { line, tried }, since, job) => joinLine(tx, { line, tried, since }, job),
+    async waitInLine({ line, tried, lane }, { job, since, seconds }, hold = async () => true) {
+      await transact(db, async (tx) => {
+        if (!(await hold(tx))) return
+        await joinLine(tx, { line, tried, since, lane }, job)
+        await enqueue(tx, [{ ...job, runAt: new Date(Date.now() + seconds * 1000) }])
+      })
+      // A turn may have become free before the commit.
+      await wake(line)
+    },
     wake,
     async [Symbol.asyncDispose]() {
       clearInterval(signs)
@@ -170,6 +178,15 @@ export function buildOrigins(
     },
   }
 }
+
+interface Visitor {
+  jobKey: string
+  signal: AbortSignal
+  lane: Lane | undefined
+}
+
+/** The clock of the database decides which visits are long. */
+const MARGIN_MS = 100
 
 interface Ended {
   visit: string
@@ -207,35 +224,39 @@ function digestOf(url: URL): Buffer {
 }
 
 /** A URL's line has no turns of its own: its jobs go on to the line of the host. */
-function lineOf(name: string, { concurrency }: OriginLimits): Line {
-  const isUrl = name.startsWith('url:')
-  return { name, turns: isUrl ? Number.MAX_SAFE_INTEGER : concurrency, keep: isUrl ? 0 : VISIT_SECONDS }
+function lineOf(name: string, { concurrency, longMs }: Required<OriginLimits>): Line {
+  if (name.startsWith('url:')) return { name, turns: null, keep: 0 }
+  return {
+    name,
+    turns: { all: concurrency, free: freeTurns(concurrency), longSeconds: longMs / 1000 },
+    keep: VISIT_SECONDS,
+  }
 }
+
+const freeTurns = (concurrency: number) => Math.max(1, Math.floor(concurrency * FREE_SHARE))
 
 const blockedRow = z.object({ line: z.string() })
 
 /**
  * Records the pause that an answer asked for and returns the line it is for: the host's for 429 and 503, otherwise the
- * URL's. If the URL that last blocked its host asks for a pause again, only this URL is blocked, so that one busy URL does
- * not block the others again and again.
+ * URL's. The URL itself is always blocked. One that has its row still, which is kept for an hour after its pause, blocks only
+ * itself: so no URL, and no few URLs in turn, block the others again and again.
  */
 async function block(db: Database, url: URL, { status, retryAfterSeconds, about }: RetryLaterError): Promise<string> {
   const line = urlLine(url)
-  const by = digestOf(url)
-  const isHost = about === 'host'
   return db.oneFirst(sql.type(blockedRow)`
-    with target as (
-      select case when ${isHost} and not exists (
-        select from origins where origin = ${url.origin} and blocked_by = ${sql.binary(by)})
-        then ${url.origin} else ${line} end line
+    with asked as (
+      select ${about === 'host'} and not exists (select from origins where origin = ${line}) for_host
+    ), blocked as (
+      insert into origins (origin, next_at, blocked_until, asked_status, asked_seconds)
+      select line, now(), now() + least(${retryAfterSeconds}::float8, ${MAX_PAUSE_SECONDS}) * interval '1 second',
+             ${status}, ${retryAfterSeconds}::float8
+      from (select ${line} line union all select ${url.origin} from asked where for_host) lines
+      order by line
+      on conflict (origin) do update set blocked_until = greatest(origins.blocked_until, excluded.blocked_until),
+        asked_status = excluded.asked_status, asked_seconds = excluded.asked_seconds
     )
-    insert into origins (origin, next_at, blocked_until, asked_status, asked_seconds, blocked_by)
-    select line, now(), now() + least(${retryAfterSeconds}::float8, ${MAX_PAUSE_SECONDS}) * interval '1 second',
-           ${status}, ${retryAfterSeconds}::float8, ${sql.binary(by)}
-    from target
-    on conflict (origin) do update set blocked_until = greatest(origins.blocked_until, excluded.blocked_until),
-      asked_status = excluded.asked_status, asked_seconds = excluded.asked_seconds, blocked_by = excluded.blocked_by
-    returning origin line`)
+    select case when for_host then ${url.origin} else ${line} end line from asked`)
 }
 
 const turnRow = z.object({
@@ -256,34 +277,42 @@ interface AskedTurn {
   urlLine: string
   visit: string
   jobKey: string
+  lane: Lane | undefined
 }
 
 /** All batches lock their origins in the same order, so that they cannot deadlock. */
-async function takeTurns(db: Database, asked: AskedTurn[], { concurrency, spacingMs }: OriginLimits): Promise<Turn[]> {
+async function takeTurns(
+  db: Database,
+  asked: AskedTurn[],
+  { concurrency, spacingMs, longMs }: Required<OriginLimits>,
+): Promise<Turn[]> {
   const rows = await db.any(sql.prepared('take_origin_turns', turnRow)`
     select place, line, taken, wait_ms, blocked_seconds, asked_status, asked_seconds
     from (
-      select origin, url_line, visit, job_key, place from unnest(
+      select origin, url_line, visit, job_key, payer, is_free, place from unnest(
         ${column(asked, 'text', (one) => one.origin)}, ${column(asked, 'text', (one) => one.urlLine)},
-        ${column(asked, 'uuid', (one) => one.visit)}, ${column(asked, 'text', (one) => one.jobKey)})
-        with ordinality as t (origin, url_line, visit, job_key, place)
+        ${column(asked, 'uuid', (one) => one.visit)}, ${column(asked, 'text', (one) => one.jobKey)},
+        ${column(asked, 'text', (one) => payerOf(one.lane))}, ${column(asked, 'bool', (one) => one.lane?.isFree === true)})
+        with ordinality as t (origin, url_line, visit, job_key, payer, is_free, place)
       order by origin, place
     ) asked, lateral take_origin_turn(
-      asked.origin, url_line, visit, job_key, ${concurrency}, ${spacingMs}, ${MAX_WAIT_MS}, ${VISIT_SECONDS})`)
+      asked.origin, url_line, visit, job_key, ${concurrency}, ${spacingMs}, ${MAX_WAIT_MS}, ${VISIT_SECONDS},
+      payer, is_free, ${freeTurns(concurrency)}, ${longMs / 1000}::float8)`)
   return rows.toSorted((one, other) => one.place - other.place)
 }
 
 /** The milliseconds until a turn begins. Throws OriginBusyError when there is none. */
-function readTurn(url: URL, turn: Turn): number {
+function readTurn(url: URL, turn: Turn, lane: Lane | undefined): number {
   if (turn.taken) return turn.wait_ms
   const { line, wait_ms, blocked_seconds, asked_status, asked_seconds } = turn
   if (blocked_seconds !== null && blocked_seconds > 0)
-    throw new OriginBusyError(line, Math.ceil(blocked_seconds), {
-      host: url.hostname,
-      status: asked_status ?? 0,
-      seconds: asked_seconds ?? 0,
-    })
-  throw new OriginBusyError(line, wait_ms > MAX_WAIT_MS ? Math.ceil(wait_ms / 1000) : LINE_SECONDS, null)
+    throw new OriginBusyError(
+      line,
+      Math.ceil(blocked_seconds),
+      { host: url.hostname, status: asked_status ?? 0, seconds: asked_seconds ?? 0 },
+      { lane },
+    )
+  throw new OriginBusyError(line, wait_ms > MAX_WAIT_MS ? Math.ceil(wait_ms / 1000) : LINE_SECONDS, null, { lane })
 }
 
 /** Deletes origins without a visit for an hour, and visits whose worker died. */

@@ -1,6 +1,7 @@
 // Checks the status and headers of a response before its body is read.
 import { isUtf8 } from 'node:buffer'
 import { AppError, isPassingStatus } from '../../server/errors.ts'
+import { asUri } from '../../server/interface/uri.ts'
 import { retryAfterOf } from '../../server/outbound/retry-after.ts'
 import type { Fixtures } from '../../server/outbound/url-policy.ts'
 import { parsePublicUrl } from '../../server/outbound/url-policy.ts'
@@ -36,9 +37,9 @@ export function redirectTarget(from: URL, headers: ResponseHeaders, fixtures: Fi
     throw new AppError('source_redirect_invalid', `A redirect by "${from.hostname}" does not name one target.`)
   const target = URL.parse(utf8OrLatin1(location), from.href)
   try {
-    const url = parsePublicUrl(target?.href ?? '', fixtures, MAX_TARGET_CHARS)
-    // A fragment is never sent, so it says nothing about the page.
-    url.hash = ''
+    const url = asUri(parsePublicUrl(target?.href ?? '', fixtures, MAX_TARGET_CHARS))
+    if (url.href.length > MAX_TARGET_CHARS)
+      throw new AppError('invalid_request', `The URL is longer than ${MAX_TARGET_CHARS} characters.`)
     return url
   } catch (error) {
     if (!(error instanceof AppError) || error.code !== 'invalid_request') throw error

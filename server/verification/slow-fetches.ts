@@ -1,16 +1,16 @@
 // Slow fetches, which continue without a slot of the queue. A worker has a few dozen slots, and a page that sends a byte
 // every few seconds would hold one for a minute. So the job of a slow fetch ends while the fetch continues here. When the
-// fetch has ended, its verification continues in a new job, or its quote check continues at once.
+// fetch has ended, its verification continues in a new job, or its quote check or free look continues at once.
 //
 // Meanwhile the row of the request or check has a job that is due in a few seconds, and this process postpones it again and
 // again. If the process is killed, the job becomes due and another worker takes the row.
 import { performance } from 'node:perf_hooks'
 import { setInterval as every } from 'node:timers/promises'
 import { z } from 'zod'
-import { enqueue } from '../server/db/jobs.ts'
-import { column, type Database, sql, type Tx, transact } from '../server/db/pool.ts'
-import type { Logger } from '../server/telemetry.ts'
-import { jobKeyOf } from '../server/verification/job.ts'
+import { enqueue } from '../db/jobs.ts'
+import { column, type Database, sql, type Tx, transact } from '../db/pool.ts'
+import type { Logger } from '../telemetry.ts'
+import { jobKeyOf } from './job.ts'
 
 /** A fetch whose job has ended. */
 export interface LeftFetch {
@@ -33,10 +33,10 @@ export interface SlowFetches extends AsyncDisposable {
    */
   isQuick(fetch: Promise<unknown>): Promise<boolean>
   /**
-   * Whether a fetch free of charge may begin. Fetches that this process postpones with `postpone` may take FREE_SHARE of
-   * the places, so that paid fetches always find one. True if there are no places at all.
+   * Whether a fetch free of charge may begin. All but those of verifications may take FREE_SHARE of the places, so that paid
+   * fetches always find one. True if there are no places at all.
    */
-  admitsFree(postpone: Postpone): boolean
+  admitsFree(): boolean
   /**
    * Holds the fetch until `work` has ended. The caller's job may end as soon as this resolves. `work` is called with
    * `settle`, which must be awaited before the row gets another job.
@@ -139,9 +139,9 @@ export function openSlowFetches({
         if (isEnded || load() < BUSY) return isEnded
       }
     },
-    admitsFree(postpone) {
+    admitsFree() {
       if (room === 0) return true
-      const free = [...kept.values()].filter((one) => one.postpone === postpone).length
+      const free = [...kept.values()].filter(({ postpone }) => postpone !== postponeRequests).length
       return kept.size < room && free < Math.max(1, room * FREE_SHARE)
     },
     async keep(fetch, { postpone, end }, work) {
