@@ -7,11 +7,13 @@ import { origin, url } from './config/addresses.ts'
 import { assessmentProblems, assessmentVariables, readAssessment, readModel } from './config/assessment.ts'
 import { missingStripe, pricesOfTwoTiers, readStripe } from './config/billing.ts'
 import { isCdpSecret, missingCdpKeys, readCdpKey } from './config/cdp-key.ts'
-import { withoutCredentials } from './config/credentials.ts'
+import { HIDDEN, withoutCredentials } from './config/credentials.ts'
 import { fixtureHosts, readFixtureHosts } from './config/fixtures.ts'
 import { heapVariables } from './config/heap.ts'
 import { logVariables } from './config/logging.ts'
+import { lookVariables, readTry } from './config/looks.ts'
 import { whole } from './config/numbers.ts'
+import { platformAddress, reachProblems, reachVariables } from './config/reach.ts'
 import { storeVariables } from './config/stores.ts'
 import { readTracing, traceVariables } from './config/tracing.ts'
 import { errorMessage } from './errors.ts'
@@ -49,8 +51,9 @@ export const variables = {
   BASE_URL: {
     schema: url,
     about:
-      'Public address, for links and payment resources. Testnet and mainnet require an https URL. Unset: the address on which the process listens',
+      'Public address, for links and payment resources. Testnet and mainnet require an https URL. Unset: the address that the platform names (Heroku with dyno metadata, Render, Railway, Fly), else the one on which the process listens',
   },
+  ...reachVariables,
   DATA_DIR: {
     schema: z.string().min(1),
     default: '.data',
@@ -102,13 +105,14 @@ export const variables = {
   },
   OPERATOR_TOKEN: {
     schema: z.string().min(16),
-    about: 'Bearer token of /metrics. Unset: /metrics is open in offline mode and closed in testnet and mainnet',
+    about:
+      'Bearer token of /metrics. Unset: /metrics is open in offline mode without OFFLINE_PUBLIC, and closed otherwise',
     secret: true,
   },
   WORKER_CONCURRENCY: {
     schema: whole(1, 256),
-    default: '32',
-    about: 'Verifications that one worker process runs in parallel',
+    about:
+      'Verifications that one worker process runs in parallel. Unset: 32; with the local verifier 4 for each of its threads, so that what waits for one waits in the queue, which is fair',
   },
   WORKER_FETCHES: {
     schema: whole(0, 4096),
@@ -120,6 +124,10 @@ export const variables = {
   ...traceVariables,
   VERIFICATION_ENABLED: { schema: flag, default: 'true', about: 'false: new verifications answer 503' },
   MCP_VERIFICATION_ENABLED: { schema: flag, default: 'true', about: 'false: the paid MCP tool is not listed' },
+  MCP_REGISTRY_AUTH: {
+    schema: z.string().min(1).max(4096),
+    about: 'What /.well-known/mcp-registry-auth answers, which proves to the MCP registry whose domain this is',
+  },
   QUOTE_TTL_SECONDS: { schema: whole(1, 86_400), default: '900', about: 'Seconds an unpaid quote is valid' },
   RESULT_RETENTION_SECONDS: {
     schema: whole(1),
@@ -128,8 +136,8 @@ export const variables = {
   },
   RATE_LIMIT_PER_MINUTE: {
     schema: whole(0),
-    about:
-      'Calls per minute from one address, without calls that have a valid API key or recovery token. 0: no limit. Unset: 600, in offline mode 0',
+    default: '600',
+    about: 'Calls per minute from one address, without calls that have a valid API key or recovery token. 0: no limit',
   },
   MAX_IN_FLIGHT_PER_PAYER: {
     schema: whole(0, PUBLIC_LIMITS.most_in_flight_per_payer),
@@ -143,6 +151,7 @@ export const variables = {
     default: '30',
     about: 'No new verification is sold while it would wait for a worker for more seconds than this. 0: no limit',
   },
+  ...lookVariables,
   TRUST_PROXY: { schema: whole(0, 16), default: '0', about: 'Proxies in front whose X-Forwarded-For is trusted' },
   FIXTURE_HOSTS: {
     schema: fixtureHosts,
@@ -168,6 +177,11 @@ export class ConfigError extends Error {
   }
 }
 
+/** The variables of the environment whose names match, for a program that sets the others itself. */
+export function findVariables(names: RegExp): Record<string, string | undefined> {
+  return Object.fromEntries(Object.entries(process.env).filter(([name]) => names.test(name)))
+}
+
 /** Reads, defaults and cross-checks the variables. An empty value counts as unset. Throws ConfigError. */
 export function readConfig(env: Readonly<Record<string, string | undefined>> = process.env) {
   const problems: string[] = []
@@ -188,6 +202,8 @@ export function readConfig(env: Readonly<Record<string, string | undefined>> = p
     databaseConnections: values.DATABASE_CONNECTIONS,
     redisUrl: values.REDIS_URL,
     paymentMode: values.PAYMENT_MODE,
+    /** Other machines may reach a service on which nothing is really paid. */
+    offlinePublic: values.PAYMENT_MODE === 'offline' && values.OFFLINE_PUBLIC,
     payToEvm: values.PAY_TO_EVM,
     payToSolana: values.PAY_TO_SOLANA,
     facilitatorUrl: values.FACILITATOR_URL,
@@ -201,18 +217,20 @@ export function readConfig(env: Readonly<Record<string, string | undefined>> = p
     signingSeed,
     witnesses: values.WITNESSES ? readWitnesses(values.WITNESSES) : [],
     operatorToken: values.OPERATOR_TOKEN,
-    workerConcurrency: values.WORKER_CONCURRENCY,
+    workerConcurrency: values.WORKER_CONCURRENCY ?? concurrencyFor(readAssessment(values)),
     workerFetches: values.WORKER_FETCHES,
     logLevel: values.LOG_LEVEL,
     logFormat: values.LOG_FORMAT,
     tracing: readTracing(values),
     verificationEnabled: values.VERIFICATION_ENABLED,
     mcpVerificationEnabled: values.MCP_VERIFICATION_ENABLED,
+    mcpRegistryAuth: values.MCP_REGISTRY_AUTH,
     quoteTtlSeconds: values.QUOTE_TTL_SECONDS,
     resultRetentionSeconds: values.RESULT_RETENTION_SECONDS,
-    rateLimitPerMinute: values.RATE_LIMIT_PER_MINUTE ?? (values.PAYMENT_MODE === 'offline' ? 0 : 600),
+    rateLimitPerMinute: values.RATE_LIMIT_PER_MINUTE,
     maxInFlightPerPayer: values.MAX_IN_FLIGHT_PER_PAYER,
     maxQueueSeconds: values.MAX_QUEUE_SECONDS,
+    try: readTry(values),
     trustProxy: values.TRUST_PROXY,
     fixtures,
   })
@@ -223,7 +241,7 @@ export type Config = ReturnType<typeof readConfig>
 function readValues(env: Readonly<Record<string, string | undefined>>, problems: string[]): Values {
   const values: Record<string, unknown> = {}
   for (const [name, variable] of Object.entries<Variable>(variables)) {
-    const given = env[name] || variable.default
+    const given = env[name] || (name === 'BASE_URL' && platformAddress(env)) || variable.default
     if (given === undefined) continue
     const parsed = variable.schema.safeParse(given)
     if (parsed.success) values[name] = parsed.data
@@ -243,6 +261,7 @@ function contradictions(values: Values): string[] {
     problems.push(`PAY_TO_EVM or PAY_TO_SOLANA is required in ${values.PAYMENT_MODE} mode.`)
   if (live && !values.BASE_URL?.startsWith('https://'))
     problems.push(`BASE_URL is required in ${values.PAYMENT_MODE} mode, and must begin with https://.`)
+  problems.push(...reachProblems(values))
   problems.push(...assessmentProblems(values))
   for (const name of missingCdpKeys(values))
     problems.push(`${name} is required with the facilitator of Coinbase (FACILITATOR_URL names another).`)
@@ -263,6 +282,14 @@ function contradictions(values: Values): string[] {
 
 /** Addresses without a known key: address zero, and those near it, one of which offline mode uses by default. */
 const UNOWNED_ADDRESS = /^0x0{34}/
+
+/** Jobs that read pages and settle while others wait for a thread of the verifier. */
+const JOBS_PER_VERIFIER = 4
+const JOBS = 32
+
+function concurrencyFor({ kind, verifierThreads }: ReturnType<typeof readAssessment>): number {
+  return kind === 'local' ? Math.min(JOBS, JOBS_PER_VERIFIER * verifierThreads) : JOBS
+}
 
 function readFixtures(values: Values, problems: string[]) {
   const ca = values.FIXTURE_CA_FILE ? readFile('FIXTURE_CA_FILE', values.FIXTURE_CA_FILE, problems) : undefined
@@ -299,7 +326,7 @@ export function describeConfig(config: Config) {
   const values: Readonly<Record<string, unknown>> = config.values
   return Object.entries<Variable>(variables).map(([name, variable]) => {
     const value = values[name]
-    const shown = value === undefined ? '' : variable.secret ? '(set, hidden)' : withoutCredentials(String(value))
+    const shown = value === undefined ? '' : variable.secret ? HIDDEN : withoutCredentials(String(value))
     return { name, value: shown, default: variable.default ?? '', about: variable.about }
   })
 }

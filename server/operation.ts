@@ -1,6 +1,5 @@
 // An operation is one thing that a caller can ask for, as data and a function. HTTP routes, the OpenAPI document and MCP tools
 // are made from operations, so every protocol applies the limits and checks the answers.
-import { randomInt } from 'node:crypto'
 import { z } from 'zod'
 import {
   type AccountAccess,
@@ -14,7 +13,8 @@ import type { Caller } from './accounts/authentication.ts'
 import type { Api } from './context.ts'
 import { BatchOverflowError } from './db/batch.ts'
 import { type Tx, transact } from './db/pool.ts'
-import { AppError, type ErrorCode } from './errors.ts'
+import { AppError, type ErrorCode, retrySoon } from './errors.ts'
+import type { Through } from './payments/discovery.ts'
 import type { VerificationAnswer } from './verification/answer-body.ts'
 import type { State } from './verification/request.ts'
 
@@ -40,6 +40,8 @@ export interface CallOptions {
   idempotencyKey?: string
   /** Id of the request, if this call creates it; the idempotency key was derived from it. */
   requestId?: string
+  /** Hash of the key of a request that was found by its payment; it then counts in place of `idempotencyKey`. */
+  keyHash?: Buffer
   /** Entity tags of If-Match and If-None-Match as they came. */
   ifMatch?: string
   ifNoneMatch?: string
@@ -115,6 +117,10 @@ interface Description<N extends string, I extends z.ZodObject, O extends z.ZodTy
   /** Codes it may fail with, beside those of any call (see http/openapi.ts). */
   errors?: readonly ErrorCode[]
   input: I
+  /** A body that has this member is of this shape instead. */
+  otherwise?: { member: string; input: z.ZodObject }
+  /** The largest body in bytes; by default the service's. */
+  bodyLimit?: number
   /** The body of success. */
   output: O
   /** The body of 202, which has Retry-After and Location. The call can wait for the end of the work. */
@@ -151,7 +157,21 @@ export type PlainOperation = AnyDescription &
 
 /** Answers with a VerificationAnswer, which each protocol renders. */
 export type VerificationOperation = AnyDescription &
-  PublicAccess & { answers: 'verification' } & Exchange<Anything, VerificationAnswer, Call>
+  PublicAccess & { answers: 'verification' } & Exchange<Anything, VerificationAnswer, Call> &
+  Partial<Sale<Anything>>
+
+/** How an operation is sold to clients that know nothing of this service but x402. */
+interface Sale<I> {
+  /** The offer that its 402 makes; by default that of the interface. */
+  through: Through
+  /**
+   * Answers a call without a payment, which may have any body, or none, over HTTP.
+   * @param read returns the checked input. Throws AppError for input that is not valid
+   */
+  unpaid(read: () => I, call: Call): Promise<VerificationAnswer>
+  /** A call waits for its outcome by itself, as long as it may. */
+  waits: true
+}
 
 export type Operation = PlainOperation | VerificationOperation
 
@@ -181,7 +201,7 @@ export function defineAccountExchange<const N extends string, I extends z.ZodObj
 }
 
 export function defineVerification<const N extends string, I extends z.ZodObject, O extends z.ZodType>(
-  operation: Description<N, I, O> & PublicAccess & Exchange<I, VerificationAnswer, Call>,
+  operation: Description<N, I, O> & PublicAccess & Exchange<I, VerificationAnswer, Call> & Partial<Sale<z.output<I>>>,
 ) {
   return { ...operation, answers: 'verification' as const }
 }
@@ -202,7 +222,9 @@ export async function execute(operation: Operation, read: () => unknown, call: C
   const counted = credentials.counted ?? (await countCall(operation, credentials, api))
   const caller = await authorize(operation, counted, api)
   const known = caller ? { ...call, caller } : call
-  const input = parseInput(operation.input, read())
+  if (operation.answers === 'verification' && operation.unpaid && credentials.payment === undefined)
+    return operation.unpaid(() => readInput(operation, read()), call)
+  const input = readInput(operation, read())
   if (operation.answers === 'verification') return operation.run(input, call)
   if (operation.kind === 'exchange') return asReply(await operation.run(input, known))
   return transact(api.db, async (tx) => checkOutput(operation.output, await operation.run(input, { ...known, tx })), {
@@ -226,21 +248,19 @@ function asReply(answer: unknown): Reply<unknown> {
   return answer instanceof Reply ? answer : new Reply(answer)
 }
 
-/** Upper limit of Retry-After for a full queue, in seconds; each caller gets a random value up to it. */
-const MAX_RETRY_AFTER = 4
-
 /** For `catch`: turns the error of a full queue into AppError `capacity_exceeded` and throws any other error again. */
 export function refuseOverflow(error: unknown): never {
   if (!(error instanceof BatchOverflowError)) throw error
   throw new AppError('capacity_exceeded', 'Too many requests are waiting.', {
     cause: error,
-    headers: { 'retry-after': String(randomInt(1, MAX_RETRY_AFTER + 1)) },
+    headers: retrySoon(),
   })
 }
 
 /**
  * A whole number in a path or a query, written in decimal digits only: no sign, space, leading zero or exponent. Protocols
- * whose arguments are JSON send it as a number.
+ * whose arguments are JSON send it as a number. Give it a default by `prefault`, which the published schema shows; `default` it does
+ * not show.
  * @param least at least 0
  */
 export function wholeNumber(least: number, most: number = Number.MAX_SAFE_INTEGER) {
@@ -250,9 +270,15 @@ export function wholeNumber(least: number, most: number = Number.MAX_SAFE_INTEGE
 
 const DIGITS = /^(0|[1-9]\d{0,15})$/
 
+function readInput({ input, otherwise }: Operation, raw: unknown) {
+  const isOther = otherwise && typeof raw === 'object' && raw !== null && Object.hasOwn(raw, otherwise.member)
+  return parseInput(isOther ? otherwise.input : input, raw)
+}
+
 const MAX_ISSUES = 5
 
-function parseInput(schema: z.ZodObject, raw: unknown) {
+/** Throws AppError `invalid_request`. */
+export function parseInput(schema: z.ZodObject, raw: unknown) {
   const parsed = schema.safeParse(raw)
   if (parsed.success) return parsed.data
   const issues = parsed.error.issues

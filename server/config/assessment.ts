@@ -1,4 +1,5 @@
-// The variables ASSESSMENT* and ANTHROPIC_*, and what they mean: which assessment is used, and which model.
+// The variables ASSESSMENT*, VERIFIER_THREADS, ANTHROPIC_* and OPENAI_*, and what they mean: which assessment is used, and which model.
+import { availableParallelism, totalmem } from 'node:os'
 import { z } from 'zod'
 import type { AssessmentKind } from '../interface/assessment.ts'
 import { url } from './addresses.ts'
@@ -11,10 +12,15 @@ interface ModelValues {
   ANTHROPIC_MODEL: string
   ANTHROPIC_MAX_TOKENS: number
   ANTHROPIC_PRICES?: string | undefined
+  OPENAI_API_KEY?: string | undefined
+  OPENAI_BASE_URL?: string | undefined
+  OPENAI_MODEL?: string | undefined
 }
 
 interface AssessmentValues extends ModelValues {
-  ASSESSMENT_FALLBACK: 'none' | 'literal'
+  ASSESSMENT_FALLBACK: 'none' | 'local' | 'literal'
+  ASSESSMENT_SECOND_READER: 'local' | 'none'
+  VERIFIER_THREADS?: number | undefined
   ASSESSMENT_CONCURRENCY: number
   ASSESSMENT_TIMEOUT_SECONDS: number
   ASSESSMENT_WINDOW_TOKENS: number
@@ -27,10 +33,15 @@ export const DEFAULT_PRICES = '0.10/0.50'
 
 export const assessmentVariables = {
   ASSESSMENT: {
-    schema: z.enum(['auto', 'literal', 'semantic']),
+    schema: z.enum(['auto', 'semantic', 'local', 'literal']),
     default: 'auto',
     about:
-      'semantic: a model gives a verdict. literal: no model is asked, and no verdict is given. auto: semantic with ANTHROPIC_API_KEY, else literal; mainnet without a key requires literal',
+      'semantic: a language model gives a verdict. local: the verifier that comes with the product gives one, without a key or a network. literal: passages are quoted, and no verdict is given. auto: semantic with ANTHROPIC_API_KEY or OPENAI_MODEL, else local',
+  },
+  VERIFIER_THREADS: {
+    schema: whole(1, 64),
+    about:
+      'Threads of a worker process that run the local verifier, each with about 300 MB. Unset: one for each core, as far as memory allows',
   },
   ANTHROPIC_API_KEY: { schema: z.string().min(1), about: 'Key of the model that assesses', secret: true },
   ANTHROPIC_BASE_URL: { schema: url, about: 'Any server that speaks the Messages API' },
@@ -42,17 +53,32 @@ export const assessmentVariables = {
   ANTHROPIC_MAX_TOKENS: {
     schema: whole(256, 64_000),
     default: '8192',
-    about: 'Longest answer of the model in tokens, thinking included',
+    about: 'Longest answer of the model in tokens, thinking included; also of OPENAI_MODEL',
   },
   ANTHROPIC_PRICES: {
     schema: z.string().regex(/^\d+(\.\d+)?\/\d+(\.\d+)?$/, 'must be input/output'),
-    about: `USD for a million tokens, input/output, for the cost metrics. Unset: ${DEFAULT_PRICES} for the default model at Anthropic, else cost is not counted`,
+    about: `USD for a million tokens, input/output, for the cost metrics; also of OPENAI_MODEL. Unset: ${DEFAULT_PRICES} for the default model at Anthropic, else cost is not counted`,
+  },
+  OPENAI_MODEL: {
+    schema: z.string().min(1),
+    about: 'Model id of the semantic assessment at a server of the chat completions API, in place of ANTHROPIC_*',
+  },
+  OPENAI_BASE_URL: {
+    schema: url,
+    about: 'That server: vLLM, llama.cpp, Ollama, LM Studio or a gateway, with or without /v1. Unset: OpenAI',
+  },
+  OPENAI_API_KEY: { schema: z.string().min(1), about: 'Its key. A server of your own may need none', secret: true },
+  ASSESSMENT_SECOND_READER: {
+    schema: z.enum(['local', 'none']),
+    default: 'local',
+    about:
+      'local: the verifier that comes with the product reads each page too, and a verdict of the model whose opposite it holds carries the risk flag verdict_doubted. none: saves its memory and one to two seconds of a core for each verdict',
   },
   ASSESSMENT_FALLBACK: {
-    schema: z.enum(['none', 'literal']),
+    schema: z.enum(['none', 'local', 'literal']),
     default: 'none',
     about:
-      'While the model does not answer. none: new verifications answer 503 and paid ones wait. literal: claims are assessed without a model',
+      'While the model does not answer. none: new verifications answer 503 and paid ones wait. local: the verifier that comes with the product gives the verdicts. literal: passages are quoted without one',
   },
   ASSESSMENT_CONCURRENCY: {
     schema: whole(1, 256),
@@ -66,47 +92,71 @@ export const assessmentVariables = {
   },
   ASSESSMENT_WINDOW_TOKENS: {
     schema: whole(500, 200_000),
-    default: '24000',
+    default: '90000',
     about: 'Tokens of page text in one call to the model; longer texts are split. Must fit the context of the model',
   },
 } as const
 
-/** In mainnet mode a forgotten key must not lead to quotes without a verdict, so `literal` has to be set there. */
-export function assessmentProblems({
-  ASSESSMENT,
-  ANTHROPIC_API_KEY,
-  PAYMENT_MODE,
-}: ModelValues & { PAYMENT_MODE: string }): string[] {
-  if (ANTHROPIC_API_KEY || ASSESSMENT === 'literal') return []
-  if (ASSESSMENT === 'semantic') return ['ASSESSMENT is semantic, and ANTHROPIC_API_KEY is not set.']
-  if (PAYMENT_MODE !== 'mainnet') return []
-  return [
-    'ASSESSMENT must be literal in mainnet mode without ANTHROPIC_API_KEY: then no model is asked, and no verdict is sold.',
-  ]
+export function assessmentProblems(values: ModelValues): string[] {
+  const { ASSESSMENT, ANTHROPIC_API_KEY, OPENAI_API_KEY, OPENAI_BASE_URL, OPENAI_MODEL } = values
+  if (ANTHROPIC_API_KEY && OPENAI_MODEL)
+    return ['ANTHROPIC_API_KEY and OPENAI_MODEL are both set: one model gives the verdict.']
+  if (OPENAI_MODEL && !OPENAI_API_KEY && !OPENAI_BASE_URL)
+    return ['OPENAI_MODEL is set, and neither OPENAI_API_KEY nor OPENAI_BASE_URL.']
+  if (OPENAI_BASE_URL && !OPENAI_MODEL) return ['OPENAI_BASE_URL is set, and OPENAI_MODEL is not.']
+  if (ASSESSMENT !== 'semantic' || ANTHROPIC_API_KEY || OPENAI_MODEL) return []
+  return ['ASSESSMENT is semantic, and neither ANTHROPIC_API_KEY nor OPENAI_MODEL is set.']
 }
 
-/** Undefined for literal assessment, which asks no model. `prices`: USD per million tokens, null where they are not known. */
+/** Undefined for local and literal assessment, which ask no language model. `prices`: USD per million tokens, null where they are not known. */
 export function readModel(values: ModelValues) {
-  const { ANTHROPIC_API_KEY: apiKey, ANTHROPIC_BASE_URL: baseUrl } = values
-  if (!apiKey || values.ASSESSMENT === 'literal') return undefined
-  const isDefault = values.ANTHROPIC_MODEL === DEFAULT_MODEL && !baseUrl
+  if (values.ASSESSMENT === 'literal' || values.ASSESSMENT === 'local') return undefined
+  const server = readServer(values)
+  if (!server) return undefined
+  const isDefault = server.protocol === 'anthropic' && server.model === DEFAULT_MODEL && !server.baseUrl
   const [input, output] = (values.ANTHROPIC_PRICES ?? (isDefault ? DEFAULT_PRICES : '')).split('/').map(Number)
   return {
-    apiKey,
-    baseUrl,
-    model: values.ANTHROPIC_MODEL,
+    ...server,
     maxTokens: values.ANTHROPIC_MAX_TOKENS,
     prices: input === undefined || output === undefined ? null : { input, output },
   }
 }
 
+function readServer(values: ModelValues) {
+  if (values.OPENAI_MODEL)
+    return {
+      protocol: 'openai' as const,
+      apiKey: values.OPENAI_API_KEY ?? NO_KEY,
+      baseUrl: values.OPENAI_BASE_URL,
+      model: values.OPENAI_MODEL,
+    }
+  const { ANTHROPIC_API_KEY: apiKey, ANTHROPIC_BASE_URL: baseUrl, ANTHROPIC_MODEL: model } = values
+  return apiKey ? { protocol: 'anthropic' as const, apiKey, baseUrl, model } : undefined
+}
+
+/** What is sent to a server that needs no key. */
+const NO_KEY = 'none'
+
 export function readAssessment(values: AssessmentValues) {
-  const kind: AssessmentKind = readModel(values) ? 'semantic' : 'literal'
+  const kind: AssessmentKind = readModel(values) ? 'semantic' : values.ASSESSMENT === 'literal' ? 'literal' : 'local'
   return {
     kind,
+    verifierThreads: values.VERIFIER_THREADS ?? affordableThreads(),
     fallback: values.ASSESSMENT_FALLBACK,
+    hasSecondReader: values.ASSESSMENT_SECOND_READER === 'local',
     concurrency: values.ASSESSMENT_CONCURRENCY,
     timeoutMs: values.ASSESSMENT_TIMEOUT_SECONDS * 1000,
     windowTokens: values.ASSESSMENT_WINDOW_TOKENS,
   }
 }
+
+/** One thread for each core, as far as memory holds their weights beside the rest of the process; at least one. */
+function affordableThreads(): number {
+  const bytes = process.constrainedMemory() || totalmem()
+  const affordable = Math.floor((Math.min(bytes, totalmem()) - REST_BYTES) / THREAD_BYTES)
+  return Math.max(1, Math.min(availableParallelism(), affordable))
+}
+
+/** What a thread with the weights takes at most, and what a worker takes without one. */
+const THREAD_BYTES = 400 * 1024 * 1024
+const REST_BYTES = 200 * 1024 * 1024

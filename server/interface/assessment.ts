@@ -3,8 +3,11 @@ import { z } from 'zod'
 import { LIMITS } from './limits.ts'
 import { assessmentScope, claimSupport, evidence, riskFlags, unsignedResult } from './result.ts'
 
-/** `semantic`: a model gives a verdict. `literal`: passages are quoted, and no verdict is given. */
-export type AssessmentKind = 'literal' | 'semantic'
+/**
+ * `semantic`: a language model gives a verdict. `local`: the verifier that comes with the product gives one, the same on every
+ * machine. `literal`: passages are quoted, and no verdict is given.
+ */
+export type AssessmentKind = 'literal' | 'local' | 'semantic'
 
 export const assessment = z.strictObject({
   assessment_scope: assessmentScope,

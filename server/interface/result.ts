@@ -4,31 +4,27 @@ import { z } from 'zod'
 import { receipt } from './attestation.ts'
 import { LIMITS } from './limits.ts'
 import { payment } from './payment.ts'
-import { decimalUsd, sha256Hex, text, timestamp } from './scalars.ts'
+import { decimalUsd, sha256Hex, text, timestamp, uri } from './scalars.ts'
 
 export const SCHEMA_VERSION = '1.0.0'
 
 const httpsUrl = (max: number) =>
-  z
-    .string()
-    .regex(/^https:\/\//)
-    .max(max)
-    .meta({ format: 'uri' })
+  uri(
+    z
+      .string()
+      .regex(/^https:\/\//)
+      .max(max),
+  )
 
 export const DEFAULT_MAX_AGE_SECONDS = 60
 
 export const verificationInput = z.strictObject({
-  source_url: z
-    .string()
-    .max(LIMITS.urlChars)
-    .regex(/^https:\/\/[^\s]+$/, 'must be an https:// URL without spaces')
-    .refine(
-      // biome-ignore lint/suspicious/noControlCharactersInRegex: ASCII includes the control characters
-      (value) => /^[\x00-\x7f]*$/.test(value),
-      'must be an ASCII URI: percent-encode the path and query, and write the host as its A-label (xn--...)',
-    )
-    .meta({ format: 'uri' })
-    .describe('The one public HTTPS page to read. Port 443 only.'),
+  source_url: uri(
+    z
+      .string()
+      .max(LIMITS.urlChars)
+      .regex(/^https:\/\/[^\s]+$/, 'must be an https:// URL without spaces'),
+  ).describe('The one public HTTPS page to read. Port 443 only. An ASCII URI: everything else is percent-encoded.'),
   claim: text(1, LIMITS.claimChars)
     .refine((value) => /\S/u.test(value), 'must contain a non-whitespace character')
     .meta({ minLength: 1, maxLength: LIMITS.claimChars, pattern: '\\S' })
@@ -78,11 +74,12 @@ export const redirect = z.strictObject({
 })
 
 export const source = z.strictObject({
-  requested_url: z
-    .string()
-    .max(LIMITS.urlChars)
-    .regex(/^https:\/\/[^\s]+$/)
-    .meta({ format: 'uri' }),
+  requested_url: uri(
+    z
+      .string()
+      .max(LIMITS.urlChars)
+      .regex(/^https:\/\/[^\s]+$/),
+  ),
   final_url: httpsUrl(49_152),
   http_status: z.literal(200),
   content_type: z
@@ -159,7 +156,7 @@ export const completedResult = unsignedResult
 export type CompletedResult = z.output<typeof completedResult>
 
 /** The rules of `inconsistency` below as JSON Schema, for callers who validate with the published schema. */
-function consistencyRules() {
+export function consistencyRules() {
   const has = (stance: string) => ({
     properties: { evidence: { contains: { properties: { stance: { const: stance } } } } },
   })

@@ -1,0 +1,37 @@
+// Variables of the free look at /try.
+import { z } from 'zod'
+import { whole } from './numbers.ts'
+
+export const lookVariables = {
+  TRY_ENABLED: {
+    schema: z.enum(['true', 'false', '1', '0']).transform((value) => value === 'true' || value === '1'),
+    default: 'true',
+    about: 'false: nothing can be tried free of charge: /try answers 404, and no page has the form',
+  },
+  TRY_PER_ADDRESS_PER_DAY: {
+    schema: whole(0, 1_000_000),
+    default: '20',
+    about: 'Pairs of page and claim that one address may try in a day (UTC); an IPv6 address counts with its /64',
+  },
+  TRY_PER_DAY: {
+    schema: whole(0, 1_000_000),
+    default: '2000',
+    about: 'Pairs of page and claim that all callers together may try in a day (UTC)',
+  },
+} as const
+
+/** What bounds free looks. */
+export interface TrySettings {
+  enabled: boolean
+  perAddress: number
+  perDay: number
+}
+
+export function readTry(values: {
+  TRY_ENABLED: boolean
+  TRY_PER_ADDRESS_PER_DAY: number
+  TRY_PER_DAY: number
+}): TrySettings {
+  const { TRY_ENABLED: enabled, TRY_PER_ADDRESS_PER_DAY: perAddress, TRY_PER_DAY: perDay } = values
+  return { enabled, perAddress, perDay }
+}
