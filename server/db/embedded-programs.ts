@@ -143,6 +143,7 @@ async function copyPrograms(root: string, account: Account, log: (line: string) 
   return programs
 }
 
-const ACCOUNTS = ['postgres', 'nobody']
+/** A user of the service's own comes first: `postgres` may own other databases of this machine. */
+const ACCOUNTS = ['countersign', 'postgres', 'nobody']
 const ROOT_FOLDER = '/var/lib/countersign'
 const WAY_OUT = 'Set DATABASE_URL to a PostgreSQL of your own.'

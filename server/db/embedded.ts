@@ -8,7 +8,6 @@ import { createServer } from 'node:net'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import type { Readable } from 'node:stream'
-import pg from 'pg'
 import type { Cluster, Postmaster } from './embedded-cluster.ts'
 import {
   createCluster,
@@ -21,11 +20,12 @@ import {
 } from './embedded-cluster.ts'
 import type { Account, Programs } from './embedded-programs.ts'
 import { findPrograms, runAs, spawnOptions } from './embedded-programs.ts'
+import { ensureServiceRole, SERVICE, servicePassword } from './embedded-role.ts'
 
 export interface EmbeddedPostgres extends AsyncDisposable {
-  /** `postgres://...` of the database `countersign`, as superuser. */
+  /** `postgres://...` of the database `countersign`, as its owner, who is no superuser. */
   url: string
-  /** The same server's database `postgres`, from which other databases are created and dropped. */
+  /** The same server's database `postgres` as superuser, from which other databases are created and dropped. */
   adminUrl: string
 }
 
@@ -72,21 +72,25 @@ export async function openEmbeddedPostgres(options: EmbeddedPostgresOptions): Pr
     await stop(server)
     if (!durable) await removeCluster(dataDir, name)
   })
-  const adminUrl = urlOf(cluster, port, 'postgres')
-  await createDatabase(adminUrl)
+  const adminUrl = superuserUrl(cluster, port, 'postgres')
+  await ensureServiceRole(adminUrl, superuserUrl(cluster, port, SERVICE), servicePassword(cluster.password))
   const open = cleanup.move()
-  return { url: urlOf(cluster, port, DATABASE), adminUrl, [Symbol.asyncDispose]: () => open.disposeAsync() }
+  return { url: serviceUrl(cluster, port), adminUrl, [Symbol.asyncDispose]: () => open.disposeAsync() }
 }
 
 /** The URL of the durable database in dataDir while another process has it open, else undefined. */
 export async function findOpenDatabase(dataDir: string): Promise<string | undefined> {
   const cluster = await findCluster(dataDir, DURABLE)
   const running = cluster && (await findPostmaster(cluster.data))
-  return running && urlOf(cluster, running.port, DATABASE)
+  return running && serviceUrl(cluster, running.port)
 }
 
-function urlOf({ password }: Cluster, port: number, database: string) {
+function superuserUrl({ password }: Cluster, port: number, database: string) {
   return `postgres://postgres:${password}@127.0.0.1:${port}/${database}`
+}
+
+function serviceUrl({ password }: Cluster, port: number) {
+  return `postgres://${SERVICE}:${servicePassword(password)}@127.0.0.1:${port}/${SERVICE}`
 }
 
 /**
@@ -187,17 +191,6 @@ function readOutput(server: Server) {
   return { output, ready: Promise.race([accepting, failed]) }
 }
 
-async function createDatabase(adminUrl: string) {
-  const client = new pg.Client(adminUrl)
-  await client.connect()
-  try {
-    const { rowCount } = await client.query('select 1 from pg_database where datname = $1', [DATABASE])
-    if (rowCount === 0) await client.query(`create database ${DATABASE}`)
-  } finally {
-    await client.end()
-  }
-}
-
 /** Stops with a checkpoint, then without one, then by force. The next start recovers from the last two. */
 async function stop(server: Server) {
   for (const [signal, seconds] of STOP) {
@@ -209,7 +202,6 @@ async function stop(server: Server) {
 
 /** The folder of the durable cluster. */
 const DURABLE = 'postgres'
-const DATABASE = 'countersign'
 const PORT_ATTEMPTS = 5
 const OUTPUT_LINES = 20
 

@@ -19,7 +19,7 @@ export async function endClient(client: pg.Client): Promise<void> {
   }
 }
 
-/** Breaks a connection off: whatever waits for an answer on it fails. */
+/** Breaks a connection off: every query that waits for an answer on it fails. */
 function cut(client: pg.Client): void {
   // pg has no method for it, and its own pool reaches for the socket in this way, too.
   client.connection.stream.destroy()

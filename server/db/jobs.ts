@@ -22,6 +22,8 @@ export const jobs = {
   wake_citations: z.object({}),
   /** Looks for the quotes of one quote check in its page. */
   check_quotes: z.object({ check_id: z.uuid() }),
+  /** Reads and judges the page of one free look. */
+  take_look: z.object({ look_id: z.uuid() }),
   /** Compares every subscription with Stripe. */
   reconcile_billing: z.object({}),
 } as const

@@ -89,7 +89,7 @@ async function completeJobs(jobs: CompletedJob[]) {
 }
 
 export interface QueuePool extends pg.Pool {
-  /** Breaks every connection off, also those that are being made: whatever waits for an answer fails. */
+  /** Breaks every connection off, also those that are being made: every query that waits for an answer fails. */
   cut(): void
 }
 

@@ -70,7 +70,7 @@ t.test('a throwaway cluster works and leaves nothing behind', async (t) => {
   }
   const collation = `select datcollate from pg_database where datname = 'countersign'`
   for (const [name, value] of Object.entries(settings)) {
-    t.equal(await query(db.url, name === 'lc_collate' ? collation : `show ${name}`), value, name)
+    t.equal(await query(db.adminUrl, name === 'lc_collate' ? collation : `show ${name}`), value, name)
   }
   const wrong = new URL(db.url)
   wrong.password = 'wrong'
@@ -96,6 +96,33 @@ t.test('a durable cluster keeps its data', async (t) => {
     message: new RegExp(`already running: server process \\d+.*${process.pid}`),
   })
   t.equal(await query(db.url, 'select answer::text from kept'), '42', 'the first one was left alone')
+})
+
+t.test('the role of the service is no superuser, and owns what a superuser made', async (t) => {
+  const superuserOf = ({ adminUrl }: { adminUrl: string }) =>
+    Object.assign(new URL(adminUrl), { pathname: '/countersign' }).href
+  await using db = await open('durable', true)
+  t.equal(new URL(db.url).username, 'countersign')
+  const rights = 'rolsuper or rolcreatedb or rolcreaterole or rolreplication or rolbypassrls'
+  t.equal(await query(db.url, `select (${rights})::text from pg_roles where rolname = current_user`), 'false')
+  for (const denied of [`select pg_read_file('postmaster.pid')`, `copy kept to program 'true'`, 'create role another'])
+    await t.rejects(query(db.url, denied), { code: '42501' }, denied)
+  t.not(new URL(db.url).password, new URL(db.adminUrl).password)
+  t.notOk(await query(db.url, 'select 1 from pg_authid limit 1').catch(() => null), 'no digest of a password')
+
+  await query(superuserOf(db), 'create type mood as enum ($$glad$$)')
+  await query(superuserOf(db), 'create table older (id integer generated always as identity primary key, mood mood)')
+  await query(superuserOf(db), 'create function one() returns integer language sql return 1')
+  await query(superuserOf(db), 'create view both_of as select * from older')
+  await db[Symbol.asyncDispose]()
+  await using again = await open('durable', true)
+  await query(again.url, `insert into older (mood) values ('glad')`)
+  await query(again.url, 'alter table older add column note text')
+  await query(again.url, 'drop view both_of')
+  await query(again.url, 'drop function one()')
+  await query(again.url, 'alter type mood add value $$sad$$')
+  await query(again.url, 'drop table older')
+  await query(again.url, 'drop type mood')
 })
 
 t.test('other processes find an open database', async (t) => {
@@ -162,7 +189,7 @@ t.test('leftovers of a crash do no harm', async (t) => {
   t.same(await readdir(join(folder, 'crashed')), ['postgres'], 'half a cluster is removed')
 
   // The lock names a living process of PostgreSQL's user that does not use this folder.
-  const foreign = await query(other.url, `select pg_read_file('postmaster.pid')`)
+  const foreign = await query(other.adminUrl, `select pg_read_file('postmaster.pid')`)
   const lock = join(folder, 'durable/postgres/data/postmaster.pid')
   await writeFile(lock, foreign)
   await using db = await open('durable', true)
@@ -178,7 +205,7 @@ t.test('a server that ends by itself is reported', async (t) => {
     durable: false,
     log: (line) => line.includes('ended by itself') && reported.resolve(line),
   })
-  const pid = Number.parseInt(await query(db.url, `select pg_read_file('postmaster.pid')`), 10)
+  const pid = Number.parseInt(await query(db.adminUrl, `select pg_read_file('postmaster.pid')`), 10)
   process.kill(pid, 'SIGQUIT')
   t.ok(await reported.promise)
 })

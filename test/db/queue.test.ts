@@ -16,10 +16,10 @@ const MORE_THAN_IT_REPEATS = 150
 
 /** The first attempts to look up the tasks fail, some of them with the connection. */
 const FAIL = `
-  create sequence looks;
+  create sequence attempts;
   create function fail_look() returns trigger language plpgsql as $$ begin
-    if nextval('looks') <= ${MORE_THAN_IT_REPEATS} then
-      if currval('looks') % 50 = 7 then perform pg_terminate_backend(pg_backend_pid()); perform pg_sleep(1); end if;
+    if nextval('attempts') <= ${MORE_THAN_IT_REPEATS} then
+      if currval('attempts') % 50 = 7 then perform pg_terminate_backend(pg_backend_pid()); perform pg_sleep(1); end if;
       raise exception 'not now';
     end if;
     return null;
