@@ -1,13 +1,14 @@
 // Crash harness: worker processes that are made to crash, and the purchases they work on.
 import { randomUUID } from 'node:crypto'
 import type { Test } from 'tap'
+import type { PurchaseResult } from '../server/interface/claims.ts'
 import type { CompletedResult } from '../server/interface/result.ts'
-import { type ApiHarness, audit, outcomeOf, readResult } from './api-harness.ts'
+import { type ApiHarness, audit, outcomeOf, readAnyResult, readResult } from './api-harness.ts'
 import { type Child, startChild } from './children.ts'
 import type { Aim, Order } from './crash-worker.ts'
 import type { Ledger } from './ledger.ts'
 import type { Page } from './site.ts'
-import { PAGE, payingFetch, VERIFY } from './system.ts'
+import { PAGE, payingFetch, VERIFY, VERIFY_CLAIMS } from './system.ts'
 
 export interface CrashHarness extends AsyncDisposable {
   /** A new worker, ready, which takes no jobs yet. */
@@ -55,11 +56,12 @@ export async function declareDead({ tables }: ApiHarness) {
     update graphile_worker._private_jobs set locked_at = locked_at - interval '1 hour' where locked_by is not null`)
 }
 
-export interface Purchase {
+export interface Purchase<R extends PurchaseResult = CompletedResult> {
   key: string
   path: string
+  /** The only claim, or the first. */
   claim: string
-  result: Promise<CompletedResult>
+  result: Promise<R>
 }
 
 /**
@@ -83,6 +85,21 @@ export function buy(
   return { key, path, claim, result: asked.then(outcomeOf).then(readResult) }
 }
 
+/** The same of two claims on one page, by verify-claims. */
+export function buyClaims(harness: ApiHarness): Purchase<PurchaseResult> {
+  const key = randomUUID()
+  const path = `/${key}`
+  const claim = `The harbour was opened in 1874. (${key})`
+  harness.site.pages.set(path, { body: PAGE })
+  const { claim: _, ...rest } = bodyOf(harness, { path, claim })
+  const asked = payingFetch()(harness.url(VERIFY_CLAIMS), {
+    method: 'POST',
+    headers: { 'content-type': 'application/json', 'idempotency-key': key, prefer: 'wait=25' },
+    body: JSON.stringify({ ...rest, claims: [claim, 'Fishing ended in 1962.'] }),
+  })
+  return { key, path, claim, result: asked.then(outcomeOf).then(readAnyResult) }
+}
+
 export function bodyOf({ site }: ApiHarness, { path, claim }: Pick<Purchase, 'path' | 'claim'>) {
   return { source_url: site.url(path), claim, options: { max_age_seconds: 0 } }
 }
@@ -96,7 +113,11 @@ export interface Spent {
 
 export const ONCE: Spent = { fetches: 1, assessments: 1, settles: 1 }
 
-export async function spentOn(purchase: Purchase, { site, tables }: ApiHarness, ledger: Ledger): Promise<Spent> {
+export async function spentOn(
+  purchase: Purchase<PurchaseResult>,
+  { site, tables }: ApiHarness,
+  ledger: Ledger,
+): Promise<Spent> {
   const { request_id } = await purchase.result
   const { rows } = await tables.query(
     `select payment -> 'identity' ->> 'nonce' nonce from verification_requests where id = $1`,
@@ -110,7 +131,7 @@ export async function spentOn(purchase: Purchase, { site, tables }: ApiHarness, 
 }
 
 /** Asserts that results, receipts and chain are right and, once all workers have ended, that no job is left. */
-export async function checkBooks(t: Test, harness: ApiHarness, results: CompletedResult[], { jobs = true } = {}) {
+export async function checkBooks(t: Test, harness: ApiHarness, results: PurchaseResult[], { jobs = true } = {}) {
   t.same(await audit(harness, results), { badResults: {}, badLinks: [], receipts: results.length })
   if (!jobs) return
   const { rows } = await harness.tables.query(`

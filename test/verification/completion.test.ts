@@ -6,8 +6,8 @@ import { assessment } from '../../server/interface/assessment.ts'
 import { observation } from '../../server/interface/observation.ts'
 import { unsignedResult } from '../../server/interface/result.ts'
 import { codePoints } from '../../server/interface/scalars.ts'
+import { verifyRequest } from '../../server/verification/stages.ts'
 import { openWork, type Work } from '../../workers/context.ts'
-import { verifyRequest } from '../../workers/verify.ts'
 import { type ApiHarness, openApiHarness, readResult } from '../api-harness.ts'
 import { openLedger, openLedgerFacilitator } from '../ledger.ts'
 import { payingFetch } from '../system.ts'
@@ -72,7 +72,7 @@ t.test('a result that breaks the interface is failed before money moves, and is 
   t.equal((await front.ask({ key })).status, 402, 'the same call may be paid again')
   t.match(
     front.logged.find(({ event }) => event === 'unservable_result'),
-    { level: 50, err: { message: /literal_quotation_only allows not_assessed and insufficient_evidence only/ } },
+    { level: 'error', err: { message: /literal_quotation_only allows not_assessed and insufficient_evidence only/ } },
   )
 })
 

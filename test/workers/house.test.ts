@@ -1,7 +1,7 @@
 // A small run of the chaos test of the whole service, with few processes: servers are restarted and processes killed while
 // buyers and an account record what they were answered. No time is measured.
 import t from 'tap'
-import { runHouse } from '../../bench/chaos-house.ts'
+import { runHouse } from '../../bench/chaos/house.ts'
 import { openLab } from '../../bench/lab.ts'
 
 t.test('the house under faults: journals, tables, audit and chain agree', async (t) => {

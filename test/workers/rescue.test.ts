@@ -84,7 +84,7 @@ t.test(
       seconds.push((rows[0].at.getTime() - killed.getTime()) / 1000)
     }
     t.comment(`started again after ${seconds.map((one) => one.toFixed(2)).join(', ')} s`)
-    // `npm run chaos -- kills` measures the seconds; this test passes on a slow machine too.
+    // `npm run chaos -- house` measures the seconds; this test passes on a slow machine too.
     for (const one of seconds) t.ok(one < STALE_SECONDS - BEAT_SECONDS, `${one} s`)
     await checkBooks(t, front, [await purchase.result], { jobs: false })
   },

@@ -52,7 +52,7 @@ t.test(
     const { front, worker } = office
     await front.tables.query('alter schema graphile_worker rename to mislaid')
     await worker.hears((heard) => heard.event === 'dependency_away' && heard.dependency === 'watch of workers')
-    await worker.hears((heard) => heard.event === 'queue' && heard.level === 50)
+    await worker.hears((heard) => heard.event === 'queue' && heard.level === 'error')
     await front.tables.query('alter schema mislaid rename to graphile_worker')
     await expectWork(t, front, worker)
   },
@@ -78,7 +78,7 @@ t.test('a queue that stops by itself, here for a breaking migration: it exits 1'
   const { front, worker } = office
   await front.tables.query(`notify "worker:migrate", '{"migrationNumber": 999999, "breaking": true}'`)
   t.same(await worker.ended, { code: 1, signal: null })
-  t.match(await worker.logs('died'), { level: 60, err: { message: 'the queue stopped by itself' } })
+  t.match(await worker.logs('died'), { level: 'fatal', err: { message: 'the queue stopped by itself' } })
 })
 
 /** What happens to the statement; a termination takes effect while it sleeps. */

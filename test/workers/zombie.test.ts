@@ -121,9 +121,9 @@ function nextCommit(worker: Child) {
   return (heard: Heard) => heard.type === 'committed' && !known.has(heard)
 }
 
-/** A purchase that a worker holds at that place. */
+/** A purchase that a worker holds at that place. Its next beat, which would stop the work, may come before its late commit. */
 async function holdAt(worker: Child, at: Place, front: ApiHarness): Promise<Purchase> {
-  await run(worker, { at, how: 'hold' })
+  await run(worker, { at, how: 'hold', isDeaf: true })
   const purchase = buy(front)
   await worker.hears((heard) => heard.type === 'held' && heard.at === at)
   return purchase
