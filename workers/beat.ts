@@ -9,8 +9,7 @@
 import { z } from 'zod'
 import { nothing, sql, type Tx, transact } from '../server/db/pool.ts'
 import { WORKER_LOCKS } from '../server/db/session-lock.ts'
-import type { Work } from './context.ts'
-import { idsOf } from './worker-id.ts'
+import { idsOf, type Work } from './context.ts'
 
 /** Seconds between beats. A frozen worker's jobs run again at most STALE_SECONDS after its last beat, and a second more. */
 export const BEAT_SECONDS = 3
@@ -39,11 +38,12 @@ export async function beat(
   lockKey: number | null = null,
 ): Promise<boolean> {
   const pausedUntil = assessor.pausedUntil?.toISOString() ?? null
+  const problem = assessor.problem ?? null
   return db.oneFirst(sql.type(z.object({ unknown: z.boolean() }))`
-    insert into worker_beats (pool_id, methodology, assessor_paused_until, lock_key, worker)
-    values (${poolId}, ${methodology}, ${pausedUntil}::timestamptz, ${lockKey}, ${id.prefix})
+    insert into worker_beats (pool_id, methodology, assessor_paused_until, assessor_problem, lock_key, worker)
+    values (${poolId}, ${methodology}, ${pausedUntil}::timestamptz, ${problem}, ${lockKey}, ${id.prefix})
     on conflict (pool_id) do update set beat_at = now(), assessor_paused_until = excluded.assessor_paused_until,
-      lock_key = excluded.lock_key, lost_at = case when worker_beats.lock_key = excluded.lock_key then worker_beats.lost_at end
+      assessor_problem = excluded.assessor_problem, lock_key = excluded.lock_key, lost_at = case when worker_beats.lock_key = excluded.lock_key then worker_beats.lost_at end
     returning xmax = 0 as unknown`)
 }
 

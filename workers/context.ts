@@ -1,5 +1,6 @@
 // The context of the worker process, in addition to the core: threads, outbound connections, the assessor, and the batchers
 // that its jobs share.
+import { randomUUID } from 'node:crypto'
 import type { Core } from '../server/context.ts'
 import { type Batcher, openBatcher } from '../server/db/batch.ts'
 import { openChangeNotifier } from '../server/db/change-events.ts'
@@ -8,19 +9,17 @@ import { type Outbound, openOutbound } from '../server/outbound/connection.ts'
 import { openThreads, type Threads } from '../server/threads/pool.ts'
 import { buildCompletions, type Completions } from '../server/verification/completion.ts'
 import { type Claim, type Claims, claimRequests } from '../server/verification/request.ts'
+import { openSlowFetches, type SlowFetches } from '../server/verification/slow-fetches.ts'
 import { type Step, type StepOutcome, type Steps, writeSteps } from '../server/verification/steps.ts'
 import type { Assessor } from './assessment/assessor.ts'
 import { chooseAssessor } from './assessment/choice.ts'
 import { gatedProcedure } from './assessment/procedure.ts'
-import { type Liveness, openLiveness } from './liveness.ts'
 import { buildObservationCache, type ObservationCache } from './retrieval/cache.ts'
 import { type BodyMemory, buildBodyMemory } from './retrieval/memory.ts'
 import { postgresObservations } from './retrieval/observation-store-postgres.ts'
 import { redisObservations } from './retrieval/observation-store-redis.ts'
 import { buildOrigins, type OriginLimits, type Origins } from './retrieval/origins.ts'
 import { OBSERVATION_PROCEDURE } from './retrieval/procedure.ts'
-import { openSlowFetches, type SlowFetches } from './slow-fetches.ts'
-import { makeWorkerId, type WorkerId } from './worker-id.ts'
 
 export interface Work extends Core {
   id: WorkerId
@@ -45,6 +44,8 @@ export interface Work extends Core {
 }
 
 const MAX_STEPS = 128
+/** Most pages take a few dozen milliseconds. A page that takes longer must not keep others waiting. */
+const QUICK_MS = 500
 /** Page bodies of all fetches of a process: about two dozen of the maximal size. */
 const BODY_BYTES = 96 * 1024 * 1024
 /** Two blocks of the slower chain. */
@@ -62,7 +63,7 @@ export async function openWork(core: Core, overrides: WorkOverrides = {}): Promi
   await using opened = new AsyncDisposableStack()
   const id = makeWorkerId()
   const onLoss = (error: unknown) => core.log.error({ event: 'thread_lost', err: error })
-  const threads = core.threads ?? opened.use(openThreads({ onLoss }))
+  const threads = core.threads ?? opened.use(openThreads({ quickMs: QUICK_MS, onLoss }))
   const outbound = opened.use(
     openOutbound({ fixtures: core.config.fixtures, userAgent: userAgent(core.config.baseUrl) }),
   )
@@ -73,7 +74,7 @@ export async function openWork(core: Core, overrides: WorkOverrides = {}): Promi
     now: core.now,
     makeId: id.make,
   })
-  const assessor = overrides.assessor ?? (await chooseAssessor(core, threads))
+  const assessor = overrides.assessor ?? (await chooseAssessor(core, threads, opened))
   const steps = opened.use(
     openBatcher<Step, StepOutcome>((batch) => writeSteps(core.db, batch, core.config.maxInFlightPerPayer), {
       batch: MAX_STEPS,
@@ -124,4 +125,48 @@ function methodologyOf({ procedure }: Assessor): string {
 /** Names the service and the address at which its operator can be reached. */
 function userAgent(baseUrl: string | undefined) {
   return `Countersign-Source-Verification/1.0${baseUrl ? ` (+${baseUrl}/)` : ''}`
+}
+
+/** Characters of a UUID that name the worker: the first 60 random bits. */
+const LENGTH = 18
+
+/**
+ * The identity of a worker process. The ids of what it holds (attempts, visits to origins, turns to fetch a page) begin with its
+ * prefix, so a worker that rescues it can find them.
+ */
+export interface WorkerId {
+  /** The common beginning of its ids. */
+  readonly prefix: string
+  /** A new UUID, which begins with the prefix. */
+  make(): string
+}
+
+export function makeWorkerId(): WorkerId {
+  const prefix = randomUUID().slice(0, LENGTH)
+  return { prefix, make: () => prefix + randomUUID().slice(LENGTH) }
+}
+
+/** The lowest and the highest id of a worker. */
+export function idsOf(prefix: string): { from: string; to: string } {
+  return { from: `${prefix}-0000-000000000000`, to: `${prefix}-ffff-ffffffffffff` }
+}
+
+/** Whether other workers consider this worker alive. If not, its jobs run elsewhere, so it must abort its work. */
+export interface Liveness {
+  /** A signal for work that begins now: aborted when this worker was taken for dead, or by `signal`. */
+  limit(signal: AbortSignal | undefined): AbortSignal
+  /** Aborts current work. Work that begins later gets a new signal. */
+  lose(): void
+}
+
+export function openLiveness(): Liveness {
+  let current = new AbortController()
+  return {
+    limit: (signal) => (signal ? AbortSignal.any([current.signal, signal]) : current.signal),
+    lose() {
+      const lost = current
+      current = new AbortController()
+      lost.abort(new Error('This worker was taken for dead, and its jobs run elsewhere.'))
+    },
+  }
 }

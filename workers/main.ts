@@ -6,7 +6,7 @@ import { openWarningLog } from '../server/operate/warning-log.ts'
 import { runProcess } from '../server/process.ts'
 import { describeAssessment } from '../server/verification/offer.ts'
 import { openWork } from './context.ts'
-import { openDrainableRunner } from './drainable-runner.ts'
+import { openDrainableRunner } from './runner.ts'
 
 await runProcess(async (opened) => {
   const config = readConfig()

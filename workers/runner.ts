@@ -7,6 +7,7 @@ import { openDeliveryLoop, openRounds } from '../server/alerts/delivery-loop.ts'
 import { every } from '../server/db/interval.ts'
 import { endQueuePool, openQueuePool } from '../server/db/queue.ts'
 import { openSessionLock, type SessionLock } from '../server/db/session-lock.ts'
+import type { Presence } from '../server/operate/presence.ts'
 import { type Logger, openOutage } from '../server/telemetry.ts'
 import { openScanner } from '../server/watchdogs/scan.ts'
 import { BEAT_SECONDS, beat, endBeat, RENEW, renounceLock, rescue, seesLostLock, WATCH } from './beat.ts'
@@ -68,6 +69,10 @@ export async function openRunner(work: Work, options: { concurrency?: number } =
   // Where the database is away, the beat grows old.
   opened.defer(() => endBeat(work, id).catch((error) => work.log.warn({ event: 'drain_failed', err: error })))
   opened.use(openPulse(work, id, lock))
+  // The first beat said that the assessor is not ready; callers need not wait for the next one to learn that it is.
+  work.assessor.ready
+    ?.then(() => beat(work, id, lock.key))
+    .catch((error) => work.log.debug({ event: 'beat_failed', err: error }))
   opened.use(openWatch(work))
   opened.use(openRounds(deliveries, work.log))
   let stopping = false
@@ -90,6 +95,36 @@ export async function openRunner(work: Work, options: { concurrency?: number } =
   })
   const closing = opened.move()
   return { died: queueDied, [Symbol.asyncDispose]: () => closing.disposeAsync() }
+}
+
+/**
+ * Starts taking jobs, and obeys the presence of this process until disposed: a drain closes the runner, as at the end of the
+ * process, and it is opened again when the operator wants the process to take jobs again. The process itself keeps running.
+ */
+export async function openDrainableRunner(work: Work, presence: Pick<Presence, 'follow'>): Promise<Runner> {
+  const died = Promise.withResolvers<never>()
+  died.promise.catch(() => {})
+  let runner: Runner | undefined
+  const begin = async () => {
+    runner = await openRunner(work)
+    runner.died.catch(died.reject)
+  }
+  await begin()
+  const following = presence.follow(async (drains) => {
+    work.log.info({ event: drains ? 'drain_asked' : 'resume_asked' })
+    if (drains) {
+      const stopping = runner
+      runner = undefined
+      await stopping?.[Symbol.asyncDispose]()
+    } else if (!runner) await begin()
+  })
+  return {
+    died: died.promise,
+    async [Symbol.asyncDispose]() {
+      await following[Symbol.asyncDispose]()
+      await runner?.[Symbol.asyncDispose]()
+    },
+  }
 }
 
 /** Ends before graphile-worker has stopped when that takes too long: its own `kill` does nothing once it was asked to stop. */

@@ -11,18 +11,22 @@ import { isConnectionLoss } from '../server/db/connection-loss.ts'
 import { type JobName, jobs } from '../server/db/jobs.ts'
 import { transact } from '../server/db/pool.ts'
 import { InterruptedError } from '../server/db/queue.ts'
+import { pruneJournals } from '../server/journal/bounds.ts'
+import { expireLooks } from '../server/looks/look.ts'
+import { takeLook } from '../server/looks/reading.ts'
+import { sweepLooks } from '../server/looks/sweep.ts'
+import { checkQuotes } from '../server/quotes/check.ts'
 import { sweepQuoteChecks } from '../server/quotes/sweep.ts'
 import { fillMiddles } from '../server/receipts/blocks.ts'
 import { withSubject } from '../server/telemetry.ts'
 import { inTrace, processing } from '../server/tracing/spans.ts'
 import { pruneRequests } from '../server/verification/pruning.ts'
+import { verifyRequest } from '../server/verification/stages.ts'
 import { sweepRequests } from '../server/verification/sweep.ts'
 import type { Work } from './context.ts'
-import { checkQuotes } from './quote-check.ts'
 import { KEEP_SECONDS } from './retrieval/cache.ts'
 import { forgetObservations } from './retrieval/observation-store-postgres.ts'
 import { forgetOrigins, recallLines } from './retrieval/origins.ts'
-import { verifyRequest } from './verify.ts'
 
 export function buildTasks(work: Work, deliveries: DeliveryLoop): TaskList {
   return {
@@ -49,13 +53,22 @@ export function buildTasks(work: Work, deliveries: DeliveryLoop): TaskList {
         }),
       ),
     ),
+    take_look: taskOf(jobs.take_look, (payload, { job, abortSignal }) =>
+      inTrace(work.tracing, ...processing('take_look'), () =>
+        takeLook(payload, work, {
+          signal: work.liveness.limit(abortSignal),
+          attemptsLeft: Math.max(0, job.max_attempts - job.attempts),
+        }),
+      ),
+    ),
     wake_citations: taskOf(jobs.wake_citations, () => transact(work.db, wakeDueWatches)),
     reconcile_billing: taskOf(jobs.reconcile_billing, async (_payload, { abortSignal }) => {
       if (work.billing?.name === 'stripe') await reconcile(work, work.billing, abortSignal)
     }),
     sweep_requests: taskOf(jobs.sweep_requests, async () => {
-      // Before the other sweep, which deletes jobs without attempts.
+      // Before the sweep of requests, which deletes jobs without attempts.
       await sweepQuoteChecks(work)
+      await sweepLooks(work)
       await sweepRequests(work)
       await recallLines(work.db, work.origins)
       await recallAlerts(work.db)
@@ -66,9 +79,10 @@ export function buildTasks(work: Work, deliveries: DeliveryLoop): TaskList {
     prune_requests: taskOf(jobs.prune_requests, async (_payload, { abortSignal }) => {
       const pruned = await pruneRequests(work.db, work.config.resultRetentionSeconds, { signal: abortSignal })
       await pruneAlerts(work.db)
+      await expireLooks(work.db)
       await forgetOrigins(work.db)
       await forgetObservations(work.db, KEEP_SECONDS)
-      const rows = await pruneAccounts(work.db, abortSignal)
+      const rows = (await pruneAccounts(work.db, abortSignal)) + (await pruneJournals(work.db, abortSignal))
       if (pruned + rows > 0) work.log.info({ event: 'pruned', requests: pruned, rows_of_accounts: rows })
     }),
   } satisfies Record<JobName, Task>

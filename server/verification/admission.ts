@@ -4,7 +4,7 @@ import { z } from 'zod'
 import { type Batcher, openBatcher } from '../db/batch.ts'
 import { enqueueEach } from '../db/jobs.ts'
 import { column, type Database, nothing, sql, type Tx, transact } from '../db/pool.ts'
-import type { VerificationInput } from '../interface/result.ts'
+import { claimCount, type PurchaseBody } from '../interface/claims.ts'
 import { type LimitedCall, openPlaces, type Places, type Refusal } from './in-flight-limits.ts'
 import { MAX_JOB_ATTEMPTS } from './job.ts'
 import { noted, type RequestView, requestView, states, viewColumns } from './request.ts'
@@ -14,7 +14,7 @@ export interface Admission extends LimitedCall {
   /** Id of the row if this call inserts it. */
   id: string
   bodyHash: string
-  body: VerificationInput
+  body: PurchaseBody
   quoteTtlSeconds: number
   payment?: LimitedCall['payment'] & { sealFor(requestId: string): Buffer }
   /** The `traceparent` of the span that the work on the request belongs to. */
@@ -64,7 +64,8 @@ export async function admitBatch(tx: Tx, items: Admission[], maxInFlightPerPayer
     if (refusal) return refusal
     const row = rowOf(item)
     if (!row && item.known) return { kind: 'pruned' }
-    if (!row) throw new Error('a request row vanished while it was locked')
+    // Its id, which its payment named, is that of a request of another key.
+    if (!row) return { kind: 'payment_taken' }
     const now = accepted.rows.get(row.id) ?? row
     const bound = accepted.items.has(item)
     const refused = !bound && now === row && offered.has(item)
@@ -113,28 +114,31 @@ async function dropRefused(tx: Tx, items: Admission[], answers: Admitted[], made
 async function insertQuotes(tx: Tx, items: Admission[]): Promise<Map<string, LockedRow>> {
   if (items.length === 0) return new Map()
   const rows = await tx.any(sql.prepared('insert_quotes', insertedRow)`
-    insert into verification_requests (id, key_hash, body_hash, state, body, quote_expires_at, address_key)
-    select id::uuid, key_hash, decode(body_hash, 'hex'), 'quoted', body::json, now() + ttl * interval '1 second', address
+    insert into verification_requests (id, key_hash, body_hash, state, body, claims, quote_expires_at, address_key)
+    select id::uuid, key_hash, decode(body_hash, 'hex'), 'quoted', body::json, claims, now() + ttl * interval '1 second', address
     from unnest(${column(items, 'text', (i) => i.id)}, ${column(items, 'bytea', (i) => i.keyHash)},
                 ${column(items, 'text', (i) => i.bodyHash)},
                 ${column(items, 'text', (i) => JSON.stringify(i.body))},
+                ${column(items, 'int2', (i) => claimCount(i.body))},
                 ${column(items, 'int4', (i) => i.quoteTtlSeconds)},
-                ${column(items, 'bytea', (i) => i.addressKey)}) as t (id, key_hash, body_hash, body, ttl, address)
+                ${column(items, 'bytea', (i) => i.addressKey)}) as t (id, key_hash, body_hash, body, claims, ttl, address)
     order by key_hash
-    on conflict (key_hash) do nothing
-    returning id, quote_expires_at, changed_at`)
-  const byId = new Map(rows.map((row) => [row.id, row]))
+    on conflict do nothing
+    returning id, encode(key_hash, 'hex') key_hash, quote_expires_at, changed_at`)
+  const byKey = new Map(rows.map((row) => [row.key_hash, row]))
   const made = new Map<string, LockedRow>()
   for (const item of items) {
-    const row = byId.get(item.id)
     const key_hash = item.keyHash.toString('hex')
-    const quoted = { state: 'quoted' as const, body_hash: item.bodyHash, payment: null, error: null, waiting: null }
-    if (row) made.set(key_hash, { ...row, ...quoted, key_hash, payable: true })
+    const row = byKey.get(key_hash)
+    const { body, bodyHash: body_hash } = item
+    const claims = claimCount(body)
+    const quoted = { state: 'quoted' as const, body_hash, claims, payment: null, error: null, waiting: null }
+    if (row?.id === item.id) made.set(key_hash, { ...row, ...quoted, payable: true })
   }
   return made
 }
 
-const insertedRow = z.object({ id: z.string(), quote_expires_at: z.date(), changed_at: z.date() })
+const insertedRow = z.object({ id: z.string(), key_hash: z.string(), quote_expires_at: z.date(), changed_at: z.date() })
 
 const lockedRow = requestView.extend({ key_hash: z.string(), payable: z.boolean() })
 type LockedRow = z.output<typeof lockedRow>

@@ -25,6 +25,10 @@ export type VerificationAnswer =
   | {
       kind: 'payment_required'
       requestId: string
+      /** As in `RequestView`: the price depends on it. */
+      claims: number | null
+      /** No request is stored: its id is in the terms alone, and a payment that repeats it makes the request. */
+      unstored?: true
       code: 'payment_required' | 'payment_invalid' | 'settlement_failed'
       message: string
       quoteExpiresAt: Date
@@ -34,7 +38,8 @@ export type VerificationAnswer =
 export function nonCompletedBody(answer: Exclude<VerificationAnswer, { kind: 'completed' }>): NonCompleted {
   const { kind, requestId } = answer
   const error = kind === 'failed' ? answer.error : { code: answer.code, message: answer.message, retryable: true }
-  return { schema_version: SCHEMA_VERSION, status: kind, error, request_id: requestId }
+  const stored = kind !== 'payment_required' || !answer.unstored
+  return { schema_version: SCHEMA_VERSION, status: kind, error, ...(stored && { request_id: requestId }) }
 }
 
 /** The body of an error thrown before there was an answer. The interface calls an oversized body an invalid request. */

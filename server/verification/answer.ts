@@ -1,6 +1,6 @@
 // The answer to a call, made from the stored request: a result, a failure, the terms of payment, or how long to wait.
 import { AppError, sayUncharged } from '../errors.ts'
-import { PRICE } from '../interface/price.ts'
+import { priceOf } from '../interface/price.ts'
 import { type Call, endOfWait } from '../operation.ts'
 import type { VerificationAnswer } from './answer-body.ts'
 import { findById, findResult } from './lookup.ts'
@@ -9,12 +9,20 @@ import { describePending } from './pending-answer.ts'
 import { recoveryToken } from './recovery-token.ts'
 import { type RequestView, WORKING } from './request.ts'
 
+/** The price in words. @param claims as in `RequestView` */
+export function describeSale(claims: number | null): string {
+  const { usd } = priceOf(claims)
+  if (claims === null) return `${usd} USDC buys one verification.`
+  return `${usd} USDC buys a verification of ${claims} ${claims === 1 ? 'claim' : 'claims'} on one page.`
+}
+
 /** The terms for a payable request. @param refusal why the payment that came with the call is not accepted */
 export function askForPayment(row: RequestView, { api }: Call, refusal: AppError | null): VerificationAnswer {
   // A failed request can be paid again at any time; each 402 for it has a new expiry.
   const fresh = new Date(Date.now() + api.config.quoteTtlSeconds * 1000)
   const quoteExpiresAt = row.state === 'failed' ? fresh : row.quote_expires_at
-  const asked = { kind: 'payment_required' as const, requestId: row.id, quoteExpiresAt }
+  const asked = { kind: 'payment_required' as const, requestId: row.id, claims: row.claims, quoteExpiresAt }
+  const { usd } = priceOf(row.claims)
   if (refusal) return { ...asked, code: 'payment_invalid', message: sayUncharged(refusal.message) }
   if (row.state === 'unpaid')
     return {
@@ -23,10 +31,34 @@ export function askForPayment(row: RequestView, { api }: Call, refusal: AppError
       message:
         'The earlier payment did not settle and never will: nothing was charged. The work is kept; make a new payment.',
     }
-  const offered = `${PRICE.usd} USDC buys this verification. Nothing was charged.`
-  const again = `The last attempt failed and may succeed now (${row.error?.code}). ${PRICE.usd} USDC buys another.`
+  const offered = `${usd} USDC buys this verification. Nothing was charged.`
+  const again = `The last attempt failed and may succeed now (${row.error?.code}). ${usd} USDC buys another.`
   const message = row.state === 'failed' ? sayUncharged(again) : offered
   return { ...asked, code: 'payment_required', message }
+}
+
+/**
+ * The error for a request whose time is over by the clock, or null. It comes before every other answer, with
+ * any payment and body of the call; the deletion of old rows, which runs later, changes nothing for the caller.
+ */
+export function expiryOf(row: RequestView, { config }: Call['api']): AppError | null {
+  const now = Date.now()
+  const resultEnds = row.changed_at.getTime() + config.resultRetentionSeconds * 1000
+  if (row.state === 'completed') return resultEnds <= now ? resultExpired() : null
+  if (row.state === 'expired') return row.payment ? resultExpired() : quoteExpired()
+  const isUnpaid = row.state === 'quoted' || row.state === 'unpaid'
+  return isUnpaid && row.quote_expires_at.getTime() <= now ? quoteExpired() : null
+}
+
+function resultExpired() {
+  return new AppError('result_expired', 'The result is past its retention and was deleted.')
+}
+
+function quoteExpired() {
+  return new AppError(
+    'quote_expired',
+    'The quote was not paid in time. Ask with a new Idempotency-Key; this one is free again an hour after the expiry.',
+  )
 }
 
 /**
@@ -38,6 +70,8 @@ export async function answerRequest(
   call: Call,
   { replay }: { replay: boolean },
 ): Promise<VerificationAnswer> {
+  const expiry = expiryOf(row, call.api)
+  if (expiry) throw expiry
   const otherPayment = hasOtherPayment(row, call)
   if (row.state === 'completed') {
     if (otherPayment)
@@ -46,12 +80,7 @@ export async function answerRequest(
   }
   if (WORKING.includes(row.state)) return awaitOutcome(row, call, { replay, otherPayment })
   if (row.state === 'failed' && row.error) return { kind: 'failed', requestId: row.id, error: row.error }
-  if (row.state === 'expired' && row.payment)
-    throw new AppError('result_expired', 'The result is past its retention and was deleted.')
-  throw new AppError(
-    'quote_expired',
-    'The quote was not paid in time. Ask with a new Idempotency-Key; this one is free again an hour after the expiry.',
-  )
+  throw new Error(`request ${row.id} in state ${row.state} has no answer`)
 }
 
 /** Changes between two stages are not announced; a call that reports stages reads the row this often. */
@@ -89,8 +118,7 @@ export async function awaitOutcome(
 
 async function serveResult(id: string, { api }: Call, replay: boolean): Promise<VerificationAnswer> {
   const kept = api.results.get(id) ?? (await readResult(id, api))
-  if (!kept || kept.expiresAt <= Date.now())
-    throw new AppError('result_expired', 'The result is past its retention and was deleted.')
+  if (!kept || kept.expiresAt <= Date.now()) throw resultExpired()
   return { kind: 'completed', requestId: id, replay, ...kept }
 }
 

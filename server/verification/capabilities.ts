@@ -3,8 +3,9 @@
 import { z } from 'zod'
 import type { Api } from '../context.ts'
 import { LIMITS } from '../interface/limits.ts'
-import { PRICE } from '../interface/price.ts'
+import { FURTHER_CLAIM, MOST_CLAIMS, PRICE } from '../interface/price.ts'
 import { completedResult, SCHEMA_VERSION, verificationInput } from '../interface/result.ts'
+import { resourceUrl } from '../payments/discovery.ts'
 import { configuredNetworks } from '../payments/networks.ts'
 import { configuredMethodologies } from './methodology.ts'
 import { describeOffer } from './offer.ts'
@@ -58,7 +59,10 @@ export async function describeCapabilities(api: Api): Promise<Capabilities> {
       ...(offer.closed ? [offer.closed] : []),
       offer.summary,
       offer.outcomes,
+      `Stock x402 clients buy at ${resourceUrl('buy', baseUrl)}, without Idempotency-Key.`,
+      `Up to ${MOST_CLAIMS} claims on one page are bought together at ${resourceUrl('claims', baseUrl)}: ${FURTHER_CLAIM.usd} USDC for each after the first.`,
       `Risk flags are explained at ${baseUrl}/risk-flags, methodology versions at ${baseUrl}/methodology.`,
+      `The weights with which anyone can recompute a local verdict are listed at ${baseUrl}/model/.`,
     ].join(' '),
     endpoint: `${baseUrl}/api/agent/v1/verify-source`,
     idempotency: {

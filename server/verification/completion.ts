@@ -10,8 +10,10 @@ import {
   type Envelope,
   RECEIPT_TYPE,
 } from '../interface/attestation.ts'
+import { type ClaimResult, claimsResult, type PurchaseResult, type UnsignedClaimsResult } from '../interface/claims.ts'
 import { LIMITS } from '../interface/limits.ts'
-import { type Payment, SOLANA_MAINNET } from '../interface/payment.ts'
+import { SOLANA_MAINNET } from '../interface/networks.ts'
+import type { Payment } from '../interface/payment.ts'
 import { type CompletedResult, completedResult, SCHEMA_VERSION, type UnsignedResult } from '../interface/result.ts'
 import { encodeSettlement } from '../payments/x402.ts'
 import { type Append, type Chain, type Participant, Refused } from '../receipts/chain.ts'
@@ -45,12 +47,14 @@ export type Completions = Participant<Sealed, RefusedCompletion>
 
 type RefusedCompletion = 'stale' | 'transaction_taken'
 
+type Unsigned = UnsignedResult | UnsignedClaimsResult
+
 interface Sealed {
   id: string
   attempt: string
   /** The step to `settled`, unless it was committed before. */
   settled: Step | null
-  unsigned: UnsignedResult
+  unsigned: Unsigned
   envelope: Envelope
   envelopeBase64: string
   settlementHeader: string
@@ -132,7 +136,7 @@ function sealResult(
   }
 }
 
-function envelopeOf(unsigned: UnsignedResult, resultSha256: string): Envelope {
+function envelopeOf(unsigned: Unsigned, resultSha256: string): Envelope {
   return {
     type: RECEIPT_TYPE,
     version: 1,
@@ -153,33 +157,28 @@ function receiptOf(
 }
 
 /** Throws an Error that names the members that break the interface, without their values. */
-function checkInterface(unsigned: UnsignedResult, receipt: CompletedResult['receipt']): void {
-  const { error } = completedResult.safeParse({ ...unsigned, receipt })
+function checkInterface(unsigned: Unsigned, receipt: CompletedResult['receipt']): void {
+  const schema = unsigned.verification_type === 'source' ? completedResult : claimsResult
+  const { error } = schema.safeParse({ ...unsigned, receipt })
   if (!error) return
   const problems = error.issues.map(({ path, message }) => `${path.join('.') || 'result'}: ${message}`)
   throw new Error(`request ${unsigned.request_id}: ${problems.slice(0, MAX_PROBLEMS).join('; ')}`)
 }
 
-function composeResult(request: WorkingRequest, payment: Payment, servedAt: Date): UnsignedResult {
+function composeResult(request: WorkingRequest, payment: Payment, servedAt: Date): Unsigned {
   const { body, stored, assessment } = request
   if (!stored || !assessment) throw new Error(`request ${request.id} is not ready to be completed`)
   const { observation } = stored
   const age = Math.floor((servedAt.getTime() - Date.parse(observation.checked_at)) / 1000)
-  return {
-    schema_version: SCHEMA_VERSION,
-    request_id: request.id,
-    status: 'completed',
-    verification_type: 'source',
+  const flagsWith = (own: readonly string[]) =>
+    [...new Set([...observation.risk_flags, ...own])].sort().slice(0, LIMITS.riskFlags)
+  const begin = { schema_version: SCHEMA_VERSION, request_id: request.id, status: 'completed' } as const
+  const page = {
     source: { requested_url: body.source_url, ...observation.source },
     reachable: true,
     source_identity: observation.source_identity,
-    claim: body.claim,
-    claim_support: assessment.claim_support,
-    assessment_scope: assessment.assessment_scope,
-    explanation: assessment.explanation,
-    confidence: null,
-    evidence: assessment.evidence,
-    risk_flags: [...new Set([...observation.risk_flags, ...assessment.risk_flags])].sort().slice(0, LIMITS.riskFlags),
+  } as const
+  const end = {
     checked_at: observation.checked_at,
     served_at: servedAt.toISOString(),
     methodology_version: `${observation.procedure} ${assessment.procedure}`,
@@ -190,6 +189,31 @@ function composeResult(request: WorkingRequest, payment: Payment, servedAt: Date
       original_checked_at: observation.checked_at,
     },
     payment,
+  }
+  if ('claims' in body && 'claims' in assessment) {
+    const claims = body.claims.map((claim, i): ClaimResult => {
+      const found = assessment.claims[i]
+      if (!found) throw new Error(`request ${request.id} has a claim without an assessment`)
+      return { claim, ...found, risk_flags: flagsWith(found.risk_flags) }
+    })
+    const { context } = body
+    const about = { ...(context !== undefined && { context }), claims, confidence: null }
+    return { ...begin, verification_type: 'source_claims', ...page, ...about, ...end }
+  }
+  if ('claims' in body || 'claims' in assessment)
+    throw new Error(`request ${request.id} has an assessment of another kind`)
+  return {
+    ...begin,
+    verification_type: 'source',
+    ...page,
+    claim: body.claim,
+    claim_support: assessment.claim_support,
+    assessment_scope: assessment.assessment_scope,
+    explanation: assessment.explanation,
+    confidence: null,
+    evidence: assessment.evidence,
+    risk_flags: flagsWith(assessment.risk_flags),
+    ...end,
   }
 }
 
@@ -226,7 +250,7 @@ async function storeResults(tx: Tx, entries: { item: Sealed; attestation: Attest
   const results = packed(
     entries.map(({ item, attestation }) => {
       const receipt = receiptOf(item, attestationShape.parse(attestation))
-      return Buffer.from(JSON.stringify({ ...item.unsigned, receipt } satisfies CompletedResult))
+      return Buffer.from(JSON.stringify({ ...item.unsigned, receipt } satisfies PurchaseResult))
     }),
   )
   const now = Date.now()

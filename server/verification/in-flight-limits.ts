@@ -6,6 +6,7 @@ import { addressKey } from '../accounts/address-key.ts'
 import { PUBLIC_LIMITS } from '../accounts/tiers.ts'
 import { column, sql, type Tx } from '../db/pool.ts'
 import { AppError, sayUncharged } from '../errors.ts'
+import { PRICE } from '../interface/price.ts'
 import type { BoundPayment } from '../payments/x402.ts'
 
 /** The members of an admission that the limits depend on. */
@@ -19,7 +20,7 @@ export interface LimitedCall {
   domain: string
   payment?: {
     bound: BoundPayment
-    /** How many verifications the payer's balance pays for; null: not limited by it; undefined: not read. */
+    /** How many verifications of one claim the payer's balance pays for; null: not limited by it; undefined: not read. */
     cover?: number | null
   }
 }
@@ -71,8 +72,8 @@ export interface Places {
   takeForQuote(call: LimitedCall): void
 }
 
-/** Seconds; the estimate is not good enough for longer advice. */
-const MAX_RETRY_AFTER = 60
+/** Of a refusal for lack of capacity: the estimates of the queue and of work in flight are not good enough for longer advice. */
+export const MAX_RETRY_AFTER_SECONDS = 60
 /** This many requests of one address weigh as much as one request of one payer: an address may be shared by many payers. */
 const ADDRESS_WEIGHT = 8
 const MAX_PRIORITY = 32_767
@@ -99,6 +100,7 @@ const counted = z.object({
   name: z.string(),
   /** In flight, open, or settled so far. */
   n: z.number(),
+  /** Of a payer: what its requests in flight cost, each in prices of one claim, rounded up. */
   unsettled: z.number(),
   /** Mean age of the requests in flight; for open quotes, the time until the first one expires. */
   seconds: z.number().nullable(),
@@ -152,14 +154,15 @@ function placesOf(rows: readonly Counted[], maxInFlightPerPayer: number): Places
   }
 
   /** Work is done before it is charged, so a payer's balance or its earlier settlements must cover its unsettled requests. */
-  function refusalOfPayer(payer: Group, history: Group, cover: number | null | undefined): Refusal | null {
+  function refusalOfPayer(payer: Group, history: Group, payment: NonNullable<LimitedCall['payment']>): Refusal | null {
+    const { cover } = payment
     const most = maxInFlightPerPayer === 0 ? Number.POSITIVE_INFINITY : (history.most ?? maxInFlightPerPayer)
     if (payer.n >= most) return limited('payer', payer, most)
     const proved = Math.max(1, history.n)
     if (payer.unsettled < proved || cover === null) return null
     if (cover === undefined) return { kind: 'cover_unknown' }
     const covered = Math.max(proved, cover)
-    return payer.unsettled < covered ? null : limited('balance', payer, covered)
+    return payer.unsettled + weightOf(payment) <= covered ? null : limited('balance', payer, covered)
   }
 
   return {
@@ -170,7 +173,7 @@ function placesOf(rows: readonly Counted[], maxInFlightPerPayer: number): Places
         group.n < most || group.taken.has(key) ? null : limited(limit, group, most)
       if (!call.payment) return full('open_quotes', openQuotes, open_quotes_per_address)
       return (
-        (payer.taken.has(key) ? null : refusalOfPayer(payer, history, call.payment.cover)) ??
+        (payer.taken.has(key) ? null : refusalOfPayer(payer, history, call.payment)) ??
         full('address', address, in_flight_per_address) ??
         full('domain', domain, in_flight_per_domain)
       )
@@ -183,7 +186,7 @@ function placesOf(rows: readonly Counted[], maxInFlightPerPayer: number): Places
         if (group.taken.has(key)) continue
         group.taken.add(key)
         group.n++
-        group.unsettled++
+        group.unsettled += call.payment ? weightOf(call.payment) : 1
       }
       return Math.min(MAX_PRIORITY, priority)
     },
@@ -192,6 +195,11 @@ function placesOf(rows: readonly Counted[], maxInFlightPerPayer: number): Places
       groupsOf(call).openQuotes.n++
     },
   }
+}
+
+/** What a payment pays, in prices of one claim, rounded up; `count_in_flight` in sql/ computes the same. */
+function weightOf({ bound }: NonNullable<LimitedCall['payment']>): number {
+  return Math.max(1, Math.ceil(Number(bound.requirements.amount) / Number(PRICE.atomic)))
 }
 
 function limited(limit: Limited['limit'], group: Group, most: number): Limited {
@@ -204,5 +212,5 @@ function limited(limit: Limited['limit'], group: Group, most: number): Limited {
  */
 function retryAfter({ kind, n, seconds }: Group): number {
   if (kind === 'open_quotes') return Math.max(1, Math.ceil(seconds ?? 0))
-  return Math.min(MAX_RETRY_AFTER, Math.max(1, Math.ceil((seconds ?? 0) / n)))
+  return Math.min(MAX_RETRY_AFTER_SECONDS, Math.max(1, Math.ceil((seconds ?? 0) / n)))
 }

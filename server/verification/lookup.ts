@@ -8,6 +8,17 @@ import { type RequestView, requestView, viewColumns } from './request.ts'
 
 const KEY_FORM = /^[A-Za-z0-9_.:-]{16,128}$/
 
+/** The hash of the key that a call is made with. Throws AppError `invalid_idempotency_key`. */
+export function keyHashOf({
+  keyHash,
+  idempotencyKey,
+}: {
+  keyHash?: Buffer
+  idempotencyKey?: string | undefined
+}): Buffer {
+  return keyHash ?? hashKey(idempotencyKey)
+}
+
 /** The SHA-256 of an Idempotency-Key, which is stored instead of the key. Throws AppError `invalid_idempotency_key`. */
 export function hashKey(key: string | undefined): Buffer {
   if (key === undefined) throw new AppError('invalid_idempotency_key', 'The Idempotency-Key header is required.')
@@ -44,6 +55,14 @@ async function findByKeys(db: Database, keys: Buffer[]): Promise<(RequestView | 
 export function findById(db: Database | Tx, id: string): Promise<RequestView | null> {
   return db.maybeOne(sql.prepared('find_request_by_id', requestView)`
     select ${viewColumns} from verification_requests where id = ${id}`)
+}
+
+const keyedView = requestView.extend({ key_hash: z.instanceof(Buffer) })
+
+/** As `findById`, with the hash of the request's key. */
+export function findKeyed(db: Database, id: string): Promise<z.output<typeof keyedView> | null> {
+  return db.maybeOne(sql.type(keyedView)`
+    select ${viewColumns}, key_hash from verification_requests where id = ${id}`)
 }
 
 /** The oldest request for which this payer used this payment identifier; a failed or unpaid one does not count. */

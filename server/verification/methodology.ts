@@ -1,20 +1,26 @@
 // Explains `methodology_version`. A version is a list of parts; each part that was ever in force keeps its explanation here, so
 // that old results can still be understood.
 import { z } from 'zod'
-import { gatedProcedure, LITERAL_PROCEDURE, semanticProcedure } from '../../workers/assessment/procedure.ts'
+import {
+  gatedProcedure,
+  LITERAL_PROCEDURE,
+  LOCAL_PROCEDURE,
+  semanticProcedure,
+} from '../../workers/assessment/procedure.ts'
 import { OBSERVATION_PROCEDURE } from '../../workers/retrieval/procedure.ts'
 import type { Config } from '../config.ts'
 import { AppError } from '../errors.ts'
 import { type Call, defineExchange } from '../operation.ts'
+import { LITERAL, LOCAL, OBSERVATION, type Place, SEMANTIC } from './methodology-parts.ts'
 
 type MethodologyConfig = Pick<Config, 'assessment' | 'model'>
 
 /** The versions of results under this configuration; the second only if a fallback is configured. */
 export function configuredMethodologies({ assessment, model }: MethodologyConfig): [string, ...string[]] {
-  const literal = compose(LITERAL_PROCEDURE)
-  if (!model) return [literal]
+  const own = { literal: compose(LITERAL_PROCEDURE), local: compose(LOCAL_PROCEDURE) }
+  if (!model) return [own[assessment.kind === 'literal' ? 'literal' : 'local']]
   const semantic = compose(semanticProcedure(model.model, assessment.windowTokens))
-  return assessment.fallback === 'literal' ? [semantic, literal] : [semantic]
+  return assessment.fallback === 'none' ? [semantic] : [semantic, own[assessment.fallback]]
 }
 
 const compose = (procedure: string) => `${OBSERVATION_PROCEDURE} ${gatedProcedure(procedure)}`
@@ -76,18 +82,17 @@ export function explain(version: string): { part: string; meaning: string }[] | 
   const [procedure = ''] = assessment.split('+')
   const named = [
     ...meanings(observation.split('+'), OBSERVATION),
-    ...meanings(assessment.split('+'), procedure.startsWith('semantic-') ? SEMANTIC : LITERAL),
+    ...meanings(assessment.split('+'), placesOf(procedure)),
   ]
   return named.every((entry): entry is NonNullable<typeof entry> => entry !== null) ? named : null
 }
 
-const MAX_CHARS = 256
-
-/** A part that may be at one place of a version. Old procedures keep their entries, because their results are still in use. */
-interface Place {
-  form: RegExp
-  meaning: string
+function placesOf(procedure: string) {
+  if (procedure.startsWith('semantic-')) return SEMANTIC
+  return procedure.startsWith('local-') ? LOCAL : LITERAL
 }
+
+const MAX_CHARS = 256
 
 /** One entry per place; null if a part is unknown, missing or surplus. */
 function meanings(parts: readonly string[], places: readonly (readonly Place[])[]) {
@@ -97,215 +102,3 @@ function meanings(parts: readonly string[], places: readonly (readonly Place[])[
     return known ? { part, meaning: known.meaning } : null
   })
 }
-
-const OBSERVATION: readonly (readonly Place[])[] = [
-  [
-    {
-      form: /^retrieval-1$/,
-      meaning:
-        'How the page is fetched: one GET over verified TLS to port 443 of a public address, no cookies, no scripts; up to ' +
-        'five redirects, each judged and resolved anew. Only a 200 with text/html or text/plain is read, within the limits ' +
-        'that the result repeats.',
-    },
-  ],
-  [
-    {
-      form: /^text-1$/,
-      meaning:
-        'How bytes become normalized_text: decoded by the rules of WHATWG; of HTML, what a browser without scripts and ' +
-        'external style sheets would show, in the order of the markup; NFC, lines parted by U+000A, at most 100,000 code ' +
-        'points. The title element is not shown on the page and is not part of it.',
-    },
-    {
-      form: /^text-2$/,
-      meaning:
-        'As text-1, with the style sheets inside the page read more closely (layers, nested rules, media queries for a window of ' +
-        '1280 by 720 pixels); text is left out only where they hide it for certain. Letters keep the case of the markup, and ' +
-        'blanks that browsers do not collapse become spaces one by one.',
-    },
-  ],
-  [{ form: /^parse5-\d+(\.\d+){2}$/, meaning: 'Version of the HTML parser.' }],
-  [{ form: /^bytes-\d+(\.\d+){2}$/, meaning: 'Version of the library that decodes charsets.' }],
-]
-
-const TOOLS: readonly (readonly Place[])[] = [
-  [
-    {
-      form: /^icu-\d+(\.\d+)*$/,
-      meaning: 'Version of ICU: where sentences end, and the names of months.',
-    },
-  ],
-  [{ form: /^unicode-\d+(\.\d+)*$/, meaning: 'Version of Unicode: the classes of characters.' }],
-]
-
-const GATE: readonly Place[] = [
-  {
-    form: /^gate-1$/,
-    meaning:
-      'Pages that answer 200 and are something else (a check for robots, a log-in wall, a missing page, a shell that needs ' +
-      'scripts) are refused uncharged before assessment, or flagged where that is not certain.',
-  },
-  {
-    form: /^gate-2$/,
-    meaning:
-      'Pages that answer 200 and are something else (a check for robots, a log-in wall, a missing page, a shell that needs ' +
-      'scripts) are refused uncharged before assessment only if they have almost no other text and the words of the claim ' +
-      'are not in it. Otherwise a risk flag names the doubt.',
-  },
-  {
-    form: /^gate-3$/,
-    meaning: 'As gate-2, and a line that asks to log in for one act, such as a comment, is no sign of a log-in wall.',
-  },
-]
-
-const LITERAL: readonly (readonly Place[])[] = [
-  [
-    {
-      form: /^literal-1$/,
-      meaning:
-        'Literal assessment: no model is asked. Up to six passages that share the words of the claim are quoted, the best ' +
-        'first, and numbers, dates, units and negations are compared. No verdict is given.',
-    },
-    {
-      form: /^literal-2$/,
-      meaning:
-        'Literal assessment: no model is asked. Whether the page has enough of the words of the claim is decided once for ' +
-        'the page; then up to six passages are quoted, the best first, and numbers, dates, units and negations are ' +
-        'compared. No verdict is given.',
-    },
-    {
-      form: /^literal-3$/,
-      meaning:
-        'As literal-2; "more than" and "before" leave out the number itself, days of a range, spelled numbers of German, ' +
-        'French, Spanish, Portuguese and Arabic and Chinese numerals are read, and a flag says where a language is not known.',
-    },
-    {
-      form: /^literal-4$/,
-      meaning:
-        'As literal-3; whether the page has enough of the claim is asked of five sentences in a row and of the page, and a ' +
-        'number counts as much as a word. A month without day and year is a date. Names tell no language.',
-    },
-    {
-      form: /^literal-5$/,
-      meaning:
-        "As literal-4; words of one English stem (Porter's rules) count nearly as the same word, and words that only begin " +
-        'alike count less.',
-    },
-    {
-      form: /^literal-6$/,
-      meaning:
-        'As literal-5; in the order of the passages, a run of words of the claim counts more, and numbers that agree count ' +
-        'less.',
-    },
-    {
-      form: /^literal-7$/,
-      meaning:
-        'As literal-6; a page that is hardly longer than a quotation is quoted where it has one telling word of the claim. ' +
-        '"Not only", "no fewer than" and "not until" deny nothing, nor does what a comma or "and" parts from the words of ' +
-        'the claim.',
-    },
-    {
-      form: /^literal-8$/,
-      meaning:
-        'As literal-7; numbers in words, halves, quarters and dozens have their value, a century is a span of years, and the ' +
-        'ending of an ordinal is not searched for.',
-    },
-    {
-      form: /^literal-9$/,
-      meaning:
-        'As literal-8; a heading without a sentence ranks lower, the first two quotes may go on to the next sentence, pairs of ' +
-        'characters with a function word of Chinese count little, and a date that agrees with any date of the claim is no ' +
-        'other date. Amounts in words (a third, twice a day) and numbers of versions are read. The explanation is in other words.',
-    },
-  ],
-  ...TOOLS,
-  GATE,
-]
-
-const SEMANTIC: readonly (readonly Place[])[] = [
-  [
-    {
-      form: /^semantic-1$/,
-      meaning:
-        'Semantic assessment: a language model names lines of the text and what they do to the claim. The quotes are cut ' +
-        'and proved by this service, numbers, dates, units and negations are checked without the model, and the verdict ' +
-        'is lowered to what survives.',
-    },
-    {
-      form: /^semantic-2$/,
-      meaning:
-        'Semantic assessment: a language model names lines of the text and what they do to the claim. The quotes are cut ' +
-        'and proved by this service, a bounded number of quantities of the claim, dates, units and negations are checked ' +
-        'without the model, and the verdict is lowered to what survives.',
-    },
-    {
-      form: /^semantic-3$/,
-      meaning:
-        'Semantic assessment: a language model names lines of the text and what they do to the claim. The quotes are cut ' +
-        'and proved by this service. Without the model it checks numbers, dates and units (bounds such as "more than" as ' +
-        'inequalities), negations, opposites, quoted words, names and whether the lines are about the claim; a verdict ' +
-        'against a claim is checked for lines that say the claim itself. The verdict is lowered to what survives.',
-    },
-    {
-      form: /^semantic-4$/,
-      meaning:
-        'As semantic-3, with fewer true verdicts lowered: lines are held to be about another matter where their page lacks ' +
-        'half of the words of the claim, and a verdict against a claim is doubted where its lines have all of a short claim ' +
-        'or most of a long one. "More than" and "before" leave out the number itself; another name in the place of one is a ' +
-        'reason to doubt. Orders to programs are recognised by their build, and left out with the rest of their paragraph.',
-    },
-    {
-      form: /^semantic-5$/,
-      meaning:
-        'As semantic-4; lines support a claim only if they, what is nearby and the page have enough of its words and ' +
-        'numbers. Absent names and quotations are mentioned and lower nothing. Months, ranks and what a claim denies ' +
-        'by a verb are compared. A verdict against a claim is doubted where its lines have most of a long claim, ' +
-        'unless they say otherwise. The whole paragraph of an order to programs is left out.',
-    },
-    {
-      form: /^semantic-6$/,
-      meaning:
-        'As semantic-5; on pages longer than a quotation the words and numbers that lines for a claim lack are weighed, by ' +
-        'weights fitted on marked evidence. Lines that call their subject another kind of thing than the claim do not ' +
-        'support it. For a verdict against a claim the lines nearby count too. Words are akin as in literal-5.',
-    },
-    {
-      form: /^semantic-7$/,
-      meaning:
-        'As semantic-6; the model is shown only paragraphs that have a word, number, date or kind of measure of the claim, ' +
-        'unless the page is one paragraph or in another language. Orders to programs are left out of the first reading; ' +
-        'where no paragraph is left, no model is asked.',
-    },
-    {
-      form: /^semantic-8$/,
-      meaning:
-        'As semantic-7; negations are read as in literal-7, and another number, date, rank or name in the place of one that ' +
-        'the claim denies bears the claim out.',
-    },
-    {
-      form: /^semantic-9$/,
-      meaning:
-        'As semantic-8, with the numbers and dates of literal-8. An event that is told from its other side is no opposite; an ' +
-        'end or an absence negates without "not". A contradiction is doubted also where the lines name the subject by a part ' +
-        'of its name or by a pronoun, and where a bounded number is kept; not where they name another agent.',
-    },
-    {
-      form: /^semantic-10$/,
-      meaning:
-        'As semantic-9; on a page longer than a quotation, lines contradict a claim only if its words are near them and on ' +
-        'the page. Lines are called unrelated to a claim only if many of its words are absent, and a large share; in other ' +
-        'languages than English the absent words are not weighed. Numbers are read as in literal-9, and one that follows from ' +
-        'two quoted ones is given. More opposites, and more orders to programs, are known. The explanation is in other words.',
-    },
-  ],
-  [{ form: /^[A-Za-z0-9._:/@~-]{1,40}$/, meaning: 'The model that was asked.' }],
-  [{ form: /^prompt-[0-9a-f]{8}$/, meaning: 'Digest of everything that the model is given besides page and claim.' }],
-  [
-    {
-      form: /^w\d{3,6}$/,
-      meaning: 'Tokens of page text in one question; longer texts are asked about in overlapping parts.',
-    },
-  ],
-  ...TOOLS,
-  GATE,
-]

@@ -1,31 +1,36 @@
 // The payment that comes with a call: read from the header, verified, and compared with the payments of other requests.
 import type { Api } from '../context.ts'
 import { AppError } from '../errors.ts'
+import { priceOf } from '../interface/price.ts'
 import type { Call } from '../operation.ts'
 import { askTraced } from '../payments/facilitator-span.ts'
 import { type OfferedPayment, samePayment } from '../payments/x402.ts'
-import { findByIdentifier, hashKey } from './lookup.ts'
+import { findByIdentifier, keyHashOf } from './lookup.ts'
 import { describeResource } from './offer.ts'
 import type { RequestView } from './request.ts'
 
-/** Throws AppError `payment_invalid`. */
-function readOfferedPayment(requestId: string, given: unknown, api: Api): OfferedPayment {
-  return api.facilitator.read(given, requestId, (through) => describeResource(api, through))
+/** What a payment is for: the request, and its number of claims as in `RequestView`. */
+export type Payable = Pick<RequestView, 'id' | 'claims'>
+
+/** Throws AppError `payment_invalid`, also for a payment of another price. */
+function readOfferedPayment({ id, claims }: Payable, given: unknown, api: Api): OfferedPayment {
+  return api.facilitator.read(given, id, (through) => describeResource(api, through), priceOf(claims))
 }
 
 /**
  * The verified payment of the call; or, as `refusal`, why its payment is not accepted; or neither if the call has none.
  * Throws AppError `payment_conflict`, and what `Facilitator.verify` throws besides `payment_invalid`.
+ * @param payable whose terms the payment must meet
  */
 export async function takePayment(
   { api, credentials, options }: Call,
-  requestId: string,
+  payable: Payable,
 ): Promise<{ offer: OfferedPayment | null; refusal: AppError | null }> {
   if (credentials.payment === undefined) return { offer: null, refusal: null }
-  const keyHash = hashKey(options.idempotencyKey)
+  const keyHash = keyHashOf(options)
   let offer: OfferedPayment | undefined
   try {
-    offer = readOfferedPayment(requestId, credentials.payment, api)
+    offer = readOfferedPayment(payable, credentials.payment, api)
     // A signature that equals the stored signature of a bound payment proves as much as a new check, and needs no call to
     // another service.
     if (await api.bindingReads.add({ claim: offer.bound, keyHash })) throw paymentTaken()
@@ -56,7 +61,7 @@ export async function findTwin(
 export function hasOtherPayment(row: RequestView, { api, credentials }: Call): boolean {
   if (credentials.payment === undefined || !row.payment) return false
   try {
-    return !samePayment(readOfferedPayment(row.id, credentials.payment, api).bound.identity, row.payment.identity)
+    return !samePayment(readOfferedPayment(row, credentials.payment, api).bound.identity, row.payment.identity)
   } catch {
     return false
   }

@@ -8,6 +8,7 @@ import { z } from 'zod'
 import { type Database, sql } from '../db/pool.ts'
 import { singleFlight } from '../db/single-flight.ts'
 import { AppError, sayUncharged } from '../errors.ts'
+import { MAX_RETRY_AFTER_SECONDS } from './in-flight-limits.ts'
 
 export interface QueueWait {
   /**
@@ -64,14 +65,12 @@ export function buildQueueWait({
       throw new AppError(
         'capacity_exceeded',
         sayUncharged(`Too much work is waiting: a new verification would wait for about ${Math.ceil(seconds)} s.`),
-        { headers: { 'retry-after': String(Math.min(MAX_RETRY_AFTER, Math.ceil(seconds))) } },
+        { headers: { 'retry-after': String(Math.min(MAX_RETRY_AFTER_SECONDS, Math.ceil(seconds))) } },
       )
     },
   }
 }
 
-/** Seconds. While all calls are refused, the queue may shrink faster than it grew. */
-const MAX_RETRY_AFTER = 60
 /**
  * The measured rate counts once the oldest job has waited for so many seconds. While a job waits, all workers are busy, but
  * workers that were idle before end nothing in their first moments.

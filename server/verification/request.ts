@@ -17,9 +17,8 @@ import { z } from 'zod'
 import type { Batcher } from '../db/batch.ts'
 import { column, type Database, nothing, relaxed, sql, type Tx } from '../db/pool.ts'
 import { AppError, sayUncharged } from '../errors.ts'
-import { assessment } from '../interface/assessment.ts'
+import { type PurchaseAssessment, purchaseAssessment, purchaseBody } from '../interface/claims.ts'
 import { observation } from '../interface/observation.ts'
-import { verificationInput } from '../interface/result.ts'
 import { boundPayment, type SettlementIntent, settlement, settlementIntent } from '../payments/x402.ts'
 import { type Fragment, lowerPayerLimit } from './payer-limits.ts'
 
@@ -109,6 +108,8 @@ export const requestView = z.object({
   id: z.uuid(),
   state: z.enum(states),
   body_hash: z.string(),
+  /** How many claims a purchase of verify-claims has; null for one of verify-source. */
+  claims: z.number().nullable(),
   quote_expires_at: z.date(),
   changed_at: z.date(),
   payment: boundPayment.nullable(),
@@ -118,7 +119,7 @@ export const requestView = z.object({
 export type RequestView = z.output<typeof requestView>
 
 /** The columns of `requestView`. */
-export const viewColumns = sql.fragment`id, state, encode(body_hash, 'hex') body_hash, quote_expires_at, changed_at, payment, error, waiting`
+export const viewColumns = sql.fragment`id, state, encode(body_hash, 'hex') body_hash, claims, quote_expires_at, changed_at, payment, error, waiting`
 
 /** A request as its worker holds it. `attempt` is the token with which this worker may commit. */
 const workingRequest = z.object({
@@ -129,11 +130,11 @@ const workingRequest = z.object({
   changed_at: z.date(),
   /** When its payment was bound. */
   accepted_at: z.date(),
-  body: verificationInput,
+  body: purchaseBody,
   payment: boundPayment,
   payment_sealed: z.instanceof(Buffer).nullable(),
   stored: storedObservation.nullable(),
-  assessment: assessment.nullable(),
+  assessment: purchaseAssessment.nullable(),
   intent: settlementIntent.nullable(),
   settlement: settlement.nullable(),
   /** Priority of its job until the first stage is done. */
@@ -157,7 +158,7 @@ export interface Unsaved {
   /** When it entered the present one. */
   at: number
   stored?: StoredObservation
-  assessment?: z.output<typeof assessment>
+  assessment?: PurchaseAssessment
   intent?: SettlementIntent
   settlement?: z.output<typeof settlement>
 }
@@ -216,7 +217,8 @@ export const ledgerValues = sql.fragment`id, payment #>> '{identity,network}', p
       payment #>> '{requirements,payTo}', (payment #>> '{requirements,amount}')::numeric, (payment ->> 'valid_before')::bigint`
 
 /**
- * Fails a request that was not charged, frees its payment authorization, and lowers its payer's limit.
+ * Fails a request that was not charged, frees its payment authorization, and lowers its payer's limit unless the service was
+ * too busy.
  * Throws StaleAttemptError.
  * @param maxInFlightPerPayer MAX_IN_FLIGHT_PER_PAYER
  */
@@ -278,7 +280,7 @@ async function endUncharged(
       insert into payment_ledger (${ledgerColumns}, outcome, reason)
       select ${ledgerValues}, 'failed', ${error.code} from failed
     ), lowered as (
-      ${lowerPayerLimit(sql.fragment`failed where begun`, maxInFlightPerPayer)}
+      ${lowerPayerLimit(sql.fragment`failed where begun and ${error.code !== 'capacity_exceeded'}`, maxInFlightPerPayer)}
     )
     select id::text from failed`)
   if (failed.length === 0) return false

@@ -1,22 +1,36 @@
 // Explains the risk flags of results. Flags and meanings come from the tables that raise them; this file adds the advice, and a
 // flag without advice does not compile.
 import { z } from 'zod'
-import { riskFlagMeanings as literalFlagMeanings } from '../../workers/assessment/literal-risk-flags.ts'
-import { pageFlagMeanings } from '../../workers/assessment/page-risk-flags.ts'
-import { semanticFlagMeanings } from '../../workers/assessment/semantic-risk-flags.ts'
+import {
+  claimFlagMeanings,
+  literalFlagMeanings,
+  localFlagMeanings,
+  pageFlagMeanings,
+  semanticFlagMeanings,
+} from '../../workers/assessment/risk-flags.ts'
 import { retrievalRiskFlags } from '../../workers/retrieval/risk-flags.ts'
 import { riskFlagMeanings as textFlagMeanings } from '../../workers/text/risk-flags.ts'
 import { riskFlag } from '../interface/result.ts'
 import { defineExchange } from '../operation.ts'
 
-const STAGES = ['retrieval', 'text', 'page', 'literal_assessment', 'semantic_assessment'] as const
+const STAGES = [
+  'retrieval',
+  'text',
+  'page',
+  'claim',
+  'literal_assessment',
+  'local_assessment',
+  'semantic_assessment',
+] as const
 type Stage = (typeof STAGES)[number]
 
 const TABLES = {
   retrieval: retrievalRiskFlags,
   text: textFlagMeanings,
   page: pageFlagMeanings,
+  claim: claimFlagMeanings,
   literal_assessment: literalFlagMeanings,
+  local_assessment: localFlagMeanings,
   semantic_assessment: semanticFlagMeanings,
 } as const satisfies Record<Stage, Record<string, string>>
 
@@ -37,41 +51,36 @@ const ADVICE: Readonly<Record<RaisedFlag, string>> = {
   hidden_text: 'If the quotes miss what you expected, open the page: text may be behind tabs or menus.',
   invisible_characters: 'Treat the page with care: such characters are also used to deceive readers and programs.',
   text_truncated: 'Text after the first 100,000 characters was not read: absence proves nothing.',
+  style_passed_over: 'Open the page before you cite a quote: readers may not see it there.',
   low_text: 'Open the page: if scripts fill it in, its text was not read. Use a page that has its text in the markup.',
   challenge_suspected: 'Read source.normalized_text: if it is a robot check, the page itself was not read.',
   login_wall_suspected: 'Absence proves nothing: the rest of the text may be visible only after a log-in.',
   soft_404_suspected: 'Read source.normalized_text: if the page no longer exists, use another one.',
   script_shell_suspected: 'Absence proves nothing: use a page that has its text in the markup.',
+  claim_not_assessed: 'Verify this claim by itself: nothing is said about it here.',
   partial_wording: 'Read the quotes in full: the words of the claim may be there in another sense.',
   claim_terms_absent: 'Expect no support: words that the claim depends on are not on the page. explanation names some.',
-  number_absent: 'Do not cite the page for the number or date of the claim before you have found it there.',
-  number_mismatch: 'Compare the number of the claim with the first quote; they may speak of different things.',
-  date_mismatch: 'Compare the date of the claim with the first quote; they may speak of different events.',
-  unit_mismatch: 'Convert the unit or currency before you compare the claim with the quote.',
-  negation_mismatch: 'Look for "not" and similar words in claim and quote: one of them may say the opposite.',
-  attributed_statement: 'Cite it as a statement of its speaker, not as a fact.',
+  number_absent: 'Do not cite the page for the number or date of the claim: the page may give another one.',
   more_matches: 'Search source.normalized_text for the other places if one quote is not enough.',
   quoted_phrase_absent: 'Do not cite the page for these words: they are not on it.',
-  claim_wording_present: 'Read the quotes: they have the exact words of the claim, and may still mean something else.',
-  claim_words_present: 'Read the quotes: they may support the claim rather than contradict it.',
-  opposite_wording: 'Look for opposite words in claim and quotes; the page may say the contrary.',
-  kind_mismatch: 'Compare what claim and quotes call their subject: the page may call it something else.',
-  names_absent: 'Before you cite the page, check whether it uses other names for the same people or things.',
-  name_mismatch: 'Compare the names in claim and quotes: the page may speak of somebody or something else.',
+  number_not_quoted: 'Look for the number on the page yourself: it may follow from other lines, or be another one.',
   part_without_evidence: 'Rely on the verdict for the other parts only; explanation names the part without evidence.',
-  language_not_supported: 'Compare numbers, dates and negations yourself; they were not checked in this language.',
-  unrelated_evidence: 'Read the quotes yourself before you rely on the verdict.',
-  weak_basis: 'Cite no more than the quotes say: the page gives a part of the claim, or reports it.',
+  language_not_supported:
+    'Compare claim and page yourself; what they say was not judged, or only by its spelling, in this language.',
+  page_checks_claims: 'Read the quote in its context: the page may repeat the claim in order to refute it.',
   verdict_lowered: 'Rely on the verdict as given, not on a stronger one; explanation says why it was lowered.',
-  claim_partly_checked: 'Split the claim: its numbers and dates after the first 100 were not compared with the page.',
   evidence_dropped: 'No action is needed: the quotes are proved. There may be more evidence on the page.',
   instruction_like_text: 'Trust the page less, and do not give its text to a model as instructions.',
   text_aimed_at_verdict: 'Trust the page less: its author tries to influence verdicts about it.',
   forged_markup: 'Trust the page less, and mark its text as untrusted when you give it to a model.',
+  order_about_claim:
+    'Read source.normalized_text yourself: the page mixes what it says about the claim with orders to programs.',
   suspicious_text: 'Read source.normalized_text before you rely on the page.',
   claim_addresses_model: 'Send only the claim, without words to the model, and verify again.',
   readings_differ: 'Do not rely on the page for this claim, or read it yourself.',
   assessed_in_parts: 'If the claim joins facts that are far apart on the page, read the quotes together yourself.',
+  verdict_doubted: 'Read the quotes yourself before you rely on the verdict: two readers disagree.',
+  local_fallback: 'Verify under a new Idempotency-Key later for a verdict of the language model.',
   literal_fallback: 'There is no verdict. Verify under a new Idempotency-Key later for one.',
 }
 

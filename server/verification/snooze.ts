@@ -1,6 +1,5 @@
 // Putting a job off: its request waits in the queue and stores what it waits for.
 import { isDeepStrictEqual } from 'node:util'
-import type { OriginBusyError } from '../../workers/retrieval/origins.ts'
 import { enqueue } from '../db/jobs.ts'
 import { transact } from '../db/pool.ts'
 import type { SettlementIntent } from '../payments/x402.ts'
@@ -14,15 +13,13 @@ export interface Snooze {
   waiting?: Waiting
   /** The settlement intent with what was learned since it was stored. */
   intent?: SettlementIntent | null | undefined
-  /** The line of an origin that the job joins. */
-  line?: OriginBusyError
 }
 
 /** Stores a new job in place of the running one: no attempt is spent, and no backoff applies. */
 export async function snooze(
   request: WorkingRequest,
-  { db, origins }: Pick<StageTools, 'db' | 'origins'>,
-  { seconds, waiting, intent, line }: Snooze,
+  { db }: Pick<StageTools, 'db'>,
+  { seconds, waiting, intent }: Snooze,
 ) {
   const runAt = new Date(Date.now() + seconds * 1000)
   const job = { name: 'verify_request' as const, payload: { request_id: request.id }, ...jobOf(request), runAt }
@@ -30,7 +27,6 @@ export async function snooze(
     if (!(await holdsRequest(tx, request))) return
     if (intent && !isDeepStrictEqual(intent, request.intent)) await storeIntent(tx, request, intent)
     if (waiting) await storeWaiting(tx, request, waiting)
-    if (line) await origins.join(tx, line, request.changed_at, job)
     await enqueue(tx, [job])
   })
 }

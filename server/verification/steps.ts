@@ -3,7 +3,7 @@
 import { z } from 'zod'
 import type { Batcher } from '../db/batch.ts'
 import { type Database, sql, type Tx } from '../db/pool.ts'
-import type { assessment } from '../interface/assessment.ts'
+import type { PurchaseAssessment } from '../interface/claims.ts'
 import type { SettlementIntent, settlement } from '../payments/x402.ts'
 import { raisePayerLimits } from './payer-limits.ts'
 import {
@@ -34,7 +34,7 @@ export interface Step {
   /** As in Unsaved. */
   passed?: { state: State; at: number }[]
   stored?: StoredObservation
-  assessment?: z.output<typeof assessment>
+  assessment?: PurchaseAssessment
   intent?: SettlementIntent
   settlement?: z.output<typeof settlement>
 }

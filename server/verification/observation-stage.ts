@@ -1,14 +1,15 @@
 // The first stage of a verification: reads the page, or takes an observation from the cache, and stores it.
 import { isDeepStrictEqual } from 'node:util'
-import { DEFAULT_MAX_AGE_SECONDS } from '../server/interface/result.ts'
-import { jobKeyOf } from '../server/verification/job.ts'
-import type { StoredObservation, WorkingRequest } from '../server/verification/request.ts'
-import { snooze } from '../server/verification/snooze.ts'
-import { commit, enter } from '../server/verification/steps.ts'
-import type { Work } from './context.ts'
-import { handleFailure, type JobAttempt } from './failure.ts'
-import { observeSource } from './retrieval/observation.ts'
+import { observeSource } from '../../workers/retrieval/observation.ts'
+import { DEFAULT_MAX_AGE_SECONDS } from '../interface/result.ts'
+import { handleFailure } from './failure.ts'
+import { jobKeyOf } from './job.ts'
+import { purchaseLane } from './lane.ts'
+import type { StoredObservation, WorkingRequest } from './request.ts'
 import { postponeRequests } from './slow-fetches.ts'
+import { snooze } from './snooze.ts'
+import type { JobAttempt, VerificationTools } from './stage-tools.ts'
+import { commit, enter } from './steps.ts'
 
 /**
  * Whether a cached observation will be older than the caller accepts when the result is served: the request may have waited
@@ -16,7 +17,7 @@ import { postponeRequests } from './slow-fetches.ts'
  */
 export function isOutdated(
   { state, stored, body }: WorkingRequest,
-  work: Pick<Work, 'now' | 'settleSeconds'>,
+  work: Pick<VerificationTools, 'now' | 'settleSeconds'>,
 ): boolean {
   if ((state !== 'observed' && state !== 'assessed') || !stored?.cache_hit) return false
   const age = (work.now() - Date.parse(stored.observation.checked_at)) / 1000
@@ -32,7 +33,11 @@ function maxAgeOf({ options }: WorkingRequest['body']): number {
  * Reads the page, or takes an observation that is young enough. An assessment is kept if the page still reads the same.
  * Answers null when the source is slow: the fetch then continues without this job (see slow-fetches.ts).
  */
-export async function observe(request: WorkingRequest, work: Work, job: JobAttempt): Promise<WorkingRequest | null> {
+export async function observe(
+  request: WorkingRequest,
+  work: VerificationTools,
+  job: JobAttempt,
+): Promise<WorkingRequest | null> {
   const stopping = new AbortController()
   const signal = AbortSignal.any([job.signal, stopping.signal])
   const fetching = fetchObservation(request, work, signal)
@@ -59,13 +64,15 @@ export async function observe(request: WorkingRequest, work: Work, job: JobAttem
   return null
 }
 
-/** Throws OriginBusyError when no turn at the origin is free for this request. */
+/** Throws OriginBusyError when no turn at the origin is free for this request, and a ThreadError when no thread is. */
 async function fetchObservation(
-  { id, state, body }: WorkingRequest,
-  work: Work,
+  request: WorkingRequest,
+  work: VerificationTools,
   signal: AbortSignal,
 ): Promise<StoredObservation> {
-  const visit = () => observeSource(body.source_url, work, signal, jobKeyOf(id))
+  const { id, state, body } = request
+  const lane = purchaseLane(request, work)
+  const visit = () => observeSource(body.source_url, work, { signal, jobKey: jobKeyOf(id), lane })
   // A request whose cached observation became too old reads the source, because another cached observation could also
   // become too old.
   const maxAge = state === 'accepted' ? maxAgeOf(body) : 0
