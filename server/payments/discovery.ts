@@ -5,6 +5,8 @@ import type { PaymentPayload } from '@x402/core/types'
 import { z } from 'zod'
 import { AppError } from '../errors.ts'
 import type { AssessmentKind } from '../interface/assessment.ts'
+import { MOST_CLAIMS } from '../interface/price.ts'
+import { assessmentScope, claimSupport, stance } from '../interface/result.ts'
 
 const DRAFT = 'https://json-schema.org/draft/2020-12/schema'
 
@@ -21,18 +23,44 @@ const INPUT = {
   properties: { source_url: { type: 'string', format: 'uri' }, claim: { type: 'string' } },
   required: ['source_url', 'claim'],
 }
-const EXAMPLE = { source_url: 'https://example.com/', claim: 'This domain is for use in documentation examples.' }
+const CLAIMS_INPUT = {
+  type: 'object',
+  properties: {
+    source_url: { type: 'string', format: 'uri' },
+    claims: { type: 'array', items: { type: 'string' }, minItems: 1, maxItems: MOST_CLAIMS, uniqueItems: true },
+    context: { type: 'string' },
+  },
+  required: ['source_url', 'claims'],
+}
+/** A body that can be bought. */
+export const EXAMPLE = {
+  source_url: 'https://example.com/',
+  claim: 'This domain is for use in documentation examples.',
+}
+/** The same of verify-claims. */
+export const CLAIMS_EXAMPLE = {
+  source_url: EXAMPLE.source_url,
+  claims: [EXAMPLE.claim, 'This domain may be used without prior coordination.'],
+}
+const VERDICT = {
+  assessment_scope: 'source_local_semantic_support',
+  claim_support: 'supports',
+  evidence: [{ quote: '...', start: 0, end: 3, stance: 'supports' }],
+}
 const OUTPUTS: Record<AssessmentKind, object> = {
   literal: {
     assessment_scope: 'literal_quotation_only',
     claim_support: 'not_assessed',
     evidence: [{ quote: '...', start: 0, end: 3, stance: 'mentions' }],
   },
-  semantic: {
-    assessment_scope: 'source_local_semantic_support',
-    claim_support: 'supports',
-    evidence: [{ quote: '...', start: 0, end: 3, stance: 'supports' }],
-  },
+  local: VERDICT,
+  semantic: VERDICT,
+}
+
+/** The example of a result, by what is bought. */
+const OUTPUTS_OF = {
+  source: (assessment: AssessmentKind) => OUTPUTS[assessment],
+  claims: (assessment: AssessmentKind) => ({ claims: [{ claim: EXAMPLE.claim, ...OUTPUTS[assessment] }] }),
 }
 
 export interface Extension {
@@ -53,13 +81,21 @@ const identifier: Extension = {
   },
 }
 
+interface Described {
+  input: Record<string, unknown>
+  inputSchema: Record<string, unknown>
+  /** Of the result, for catalogues that list it. */
+  outputSchema?: Record<string, unknown>
+  /** What is bought; by default one claim on one page. */
+  sold?: keyof typeof OUTPUTS_OF
+}
+
 function discovery(
   assessment: AssessmentKind,
-  input: Record<string, unknown>,
-  inputSchema: Record<string, unknown>,
+  { input, inputSchema, outputSchema, sold = 'source' }: Described,
 ): Extension {
   return {
-    info: { input, output: { type: 'json', example: OUTPUTS[assessment] } },
+    info: { input, output: { type: 'json', example: OUTPUTS_OF[sold](assessment) } },
     schema: {
       $schema: DRAFT,
       type: 'object',
@@ -67,7 +103,7 @@ function discovery(
         input: inputSchema,
         output: {
           type: 'object',
-          properties: { type: { type: 'string' }, example: { type: 'object' } },
+          properties: { type: { type: 'string' }, example: outputSchema ?? { type: 'object' } },
           required: ['type'],
         },
       },
@@ -76,25 +112,52 @@ function discovery(
   }
 }
 
-const overHttp = [
-  { type: 'http', method: 'POST', bodyType: 'json', body: EXAMPLE },
-  {
+const httpCall = (body: object, schema: object) => ({
+  input: { type: 'http', method: 'POST', bodyType: 'json', body },
+  inputSchema: {
     type: 'object',
     properties: {
       type: { type: 'string', const: 'http' },
       method: { type: 'string', enum: ['POST'] },
       bodyType: { type: 'string', enum: ['json'] },
-      body: INPUT,
+      body: schema,
     },
     required: ['type', 'method', 'bodyType', 'body'],
     additionalProperties: false,
   },
-] as const
+})
+const overHttp = httpCall(EXAMPLE, INPUT)
+const claimsOverHttp = { ...httpCall(CLAIMS_EXAMPLE, CLAIMS_INPUT), sold: 'claims' as const }
+
+/** The members of a result that say what was found; the whole schema is in /openapi.json. */
+const OUTPUT = {
+  type: 'object',
+  properties: {
+    claim_support: { type: 'string', enum: [...claimSupport.options] },
+    assessment_scope: { type: 'string', enum: [...assessmentScope.options] },
+    explanation: { type: 'string' },
+    evidence: {
+      type: 'array',
+      items: {
+        type: 'object',
+        properties: {
+          quote: { type: 'string' },
+          start: { type: 'integer' },
+          end: { type: 'integer' },
+          stance: { type: 'string', enum: [...stance.options] },
+        },
+      },
+    },
+    risk_flags: { type: 'array', items: { type: 'string' } },
+    receipt: { type: 'object' },
+  },
+  required: ['claim_support', 'assessment_scope', 'evidence'],
+}
 
 const TOOL = 'service_verify_source'
-const overMcp = [
-  { type: 'mcp', toolName: TOOL, transport: 'streamable-http', inputSchema: INPUT, example: EXAMPLE },
-  {
+const overMcp = {
+  input: { type: 'mcp', toolName: TOOL, transport: 'streamable-http', inputSchema: INPUT, example: EXAMPLE },
+  inputSchema: {
     type: 'object',
     properties: {
       type: { type: 'string', const: 'mcp' },
@@ -106,15 +169,24 @@ const overMcp = [
     required: ['type', 'toolName', 'inputSchema'],
     additionalProperties: false,
   },
-] as const
+}
 
 const extensionsOf = (assessment: AssessmentKind) => ({
-  http: { bazaar: discovery(assessment, ...overHttp), 'payment-identifier': identifier },
-  mcp: { bazaar: discovery(assessment, ...overMcp), 'payment-identifier': identifier },
+  http: { bazaar: discovery(assessment, overHttp), 'payment-identifier': identifier },
+  buy: { bazaar: discovery(assessment, { ...overHttp, outputSchema: OUTPUT }), 'payment-identifier': identifier },
+  claims: { bazaar: discovery(assessment, claimsOverHttp), 'payment-identifier': identifier },
+  mcp: { bazaar: discovery(assessment, overMcp), 'payment-identifier': identifier },
 })
 
-/** The `extensions` of a 402, by assessment and protocol. */
-export const extensions = { literal: extensionsOf('literal'), semantic: extensionsOf('semantic') }
+/**
+ * The `extensions` of a 402, by assessment and by the offer: of verify-source, of /buy, of verify-claims, of the paid tool over
+ * MCP.
+ */
+export const extensions = {
+  literal: extensionsOf('literal'),
+  local: extensionsOf('local'),
+  semantic: extensionsOf('semantic'),
+}
 export type Through = keyof ReturnType<typeof extensionsOf>
 
 const echoed = z.object({
@@ -139,9 +211,21 @@ export interface Resource {
   assessment: AssessmentKind
 }
 
-/** The URL of the resource, by protocol. @param baseUrl this service's public address */
+const BUY_PATH = '/api/agent/v1/buy'
+const CLAIMS_PATH = '/api/agent/v1/verify-claims'
+
+/** The URL of the resource, by offer. @param baseUrl this service's public address */
 export function resourceUrl(through: Through, baseUrl: string): string {
-  return through === 'mcp' ? `mcp://tool/${TOOL}` : `${baseUrl}/api/agent/v1/verify-source`
+  switch (through) {
+    case 'mcp':
+      return `mcp://tool/${TOOL}`
+    case 'buy':
+      return `${baseUrl}${BUY_PATH}`
+    case 'claims':
+      return `${baseUrl}${CLAIMS_PATH}`
+    case 'http':
+      return `${baseUrl}/api/agent/v1/verify-source`
+  }
 }
 
 /** The `resource` of a 402, and of a payment that is passed to a facilitator. */
@@ -156,24 +240,31 @@ export function nameExtensions(offered: Record<string, Extension>, id: string | 
 }
 
 /**
- * The protocol whose offer a payment echoes, and the client's payment identifier. An echoed `bazaar` entry must be one of
- * this service. The rest of the echo is ignored, since it is not passed on. Throws AppError `payment_invalid`.
+ * The offer that a payment echoes, and the client's payment identifier. An echoed `bazaar` entry must be one of this
+ * service. The rest of the echo is ignored, since it is not passed on. Throws AppError `payment_invalid`.
  */
 export function readEcho(payload: PaymentPayload): { through: Through; identifier: string | null } {
   const parsed = echoed.safeParse(payload.extensions ?? {})
   if (!parsed.success)
     throw new AppError('payment_invalid', 'An extension of the payment does not have its documented form.')
   const { bazaar, 'payment-identifier': named } = parsed.data
-  const through = bazaar ? throughOf(bazaar.info) : isOfMcp(payload) ? 'mcp' : 'http'
+  const through = bazaar ? throughOf(bazaar.info, payload) : isOfMcp(payload) ? 'mcp' : overHttpOf(payload)
   if (!through) throw new AppError('payment_invalid', 'An extension of the payment does not repeat what was offered.')
   return { through, identifier: named?.info.id ?? null }
 }
 
 /** Accepts the entries of both assessments, since a restart may change the assessment. Null for any other entry. */
-function throughOf(info: unknown): Through | null {
+function throughOf(info: unknown, payload: PaymentPayload): Through | null {
   const isOffered = (through: Through) =>
     Object.values(extensions).some((offered) => isDeepStrictEqual(info, offered[through].bazaar.info))
-  return isOffered('http') ? 'http' : isOffered('mcp') ? 'mcp' : null
+  if (isOffered('http')) return overHttpOf(payload)
+  return isOffered('claims') ? 'claims' : isOffered('mcp') ? 'mcp' : null
+}
+
+/** Two offers over HTTP have the same entry, and a payment may have none. */
+function overHttpOf({ resource }: PaymentPayload): Through {
+  if (resource?.url?.endsWith(CLAIMS_PATH)) return 'claims'
+  return resource?.url?.endsWith(BUY_PATH) ? 'buy' : 'http'
 }
 
 function isOfMcp({ resource }: PaymentPayload): boolean {

@@ -16,11 +16,12 @@ import {
   parseEventLogs,
   slice,
 } from 'viem'
+import { EVM_NETWORKS, type EvmNetwork } from '../interface/networks.ts'
 import { type EvmAuthorization, hexText } from './payload.ts'
 import type { Finding, Income } from './payment-network.ts'
 import { chainIdOf } from './signature-checks.ts'
 import { TRANSFER_TYPES } from './signed-transfer.ts'
-import { EVM_USDC, type EvmNetwork, type SettlementIntent } from './x402.ts'
+import type { SettlementIntent } from './x402.ts'
 
 const TOKEN = parseAbi([
   'function balanceOf(address account) view returns (uint256)',
@@ -180,7 +181,7 @@ export function openEvmReader(rpcUrl: string) {
     async isSignedByContract(id: EvmNetwork, { signature, authorization }: EvmAuthorization): Promise<boolean> {
       // The check below answers false for an unreachable node too, so that case is found first.
       await client.getBlockNumber()
-      const { asset, name, version } = EVM_USDC[id]
+      const { asset, name, version } = EVM_NETWORKS[id].usdc
       const { from, to, value, validAfter, validBefore, nonce } = authorization
       return client.verifyTypedData({
         address: from,

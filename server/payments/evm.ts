@@ -1,6 +1,7 @@
 // Payment in USDC on Base: its terms, its payer, and the check of a ledger entry against the chain.
 import { isAddress } from 'viem'
 import { AppError } from '../errors.ts'
+import { EVM_NETWORKS, type EvmNetwork } from '../interface/networks.ts'
 import { checkAuthorization } from './evm-authorization.ts'
 import { type EvmReader, openEvmReader, type Usage } from './evm-reader.ts'
 import type { LedgerEntry } from './ledger.ts'
@@ -8,7 +9,7 @@ import { type EvmAuthorization, evmAuthorization, hexText, readEvmPayment } from
 import type { Audit, PaymentNetwork } from './payment-network.ts'
 import { chainIdOf, isKeySignature, type SignatureChecks } from './signature-checks.ts'
 import { type Inspection, inspect } from './startup-checks.ts'
-import { EVM_USDC, type EvmNetwork, evmTerms } from './x402.ts'
+import { evmTerms } from './x402.ts'
 
 /** Every accepted authorization was valid for less than this. */
 const AUDIT_WINDOW_SECONDS = 600
@@ -24,7 +25,7 @@ export interface EvmNetworkOptions {
 
 export function openEvmNetwork({ id, payTo, rpcUrl, proves, signatures }: EvmNetworkOptions): PaymentNetwork {
   const terms = evmTerms(id, payTo)
-  const { asset } = EVM_USDC[id]
+  const { asset } = EVM_NETWORKS[id].usdc
   const chain = openEvmReader(rpcUrl)
 
   /** True: signed by the payer's key. False: only a contract can tell. Throws AppError `payment_invalid`. */
@@ -115,7 +116,8 @@ async function inspectChain(
       const cure = `set EVM_RPC_URL to a node of chain ${chainIdOf(id)}`
       const chainId = await chain.chainId()
       if (chainId !== chainIdOf(id)) return { ok: false, detail: `is chain ${chainId}`, cure }
-      if (!(await chain.hasCode(EVM_USDC[id].asset))) return { ok: false, detail: 'has no USDC contract', cure }
+      if (!(await chain.hasCode(EVM_NETWORKS[id].usdc.asset)))
+        return { ok: false, detail: 'has no USDC contract', cure }
       await chain.finality()
       const trust = proves ? '' : '; EVM_RPC_URL is not set, so the facilitator is believed'
       return { ok: true, detail: `answers, chain ${chainId}, knows final blocks${trust}` }

@@ -33,9 +33,14 @@ export async function askToVerify(
     const { isValid, invalidReason, payer } = await calls.verify(payload, requirements)
     return isValid === true ? { kind: 'valid', payer: payerIn(payer) } : readRefusal(invalidReason)
   } catch (error) {
-    if (error instanceof VerifyError && error.statusCode === 400) return readRefusal(error.invalidReason)
+    if (error instanceof VerifyError && isAboutPayment(error.statusCode)) return readRefusal(error.invalidReason)
     return { kind: 'unanswered', reason: reasonOfNoAnswer(error) }
   }
+}
+
+/** Whether an answer to /verify with this status is about the payment: facilitators refuse one with different statuses. */
+export function isAboutPayment(status: number): boolean {
+  return status >= 400 && status < 500 && ![401, 403, 404, 408, 429].includes(status)
 }
 
 function readRefusal(reason: string | undefined): Verified {

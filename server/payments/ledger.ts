@@ -47,6 +47,17 @@ export function findEntry(tx: Tx, { network, asset, payer, nonce }: PaymentIdent
     order by entry desc limit 1`)
 }
 
+/** Whether the authorization of an entry that charged nothing was settled for another request. */
+export function isSettledElsewhere(
+  db: Database,
+  { network, asset, payer, nonce, request_id }: LedgerEntry,
+): Promise<boolean> {
+  return db.exists(sql.type(z.object({ settled: z.number() }))`
+    select 1 settled from payment_ledger
+    where payer = ${payer} and nonce = ${nonce} and network = ${network} and asset = ${asset}
+      and outcome = 'settled' and request_id <> ${request_id}`)
+}
+
 const PAGE = 1000
 
 /** Every entry in order, read in pages. @param after the number of the last entry to skip */

@@ -1,7 +1,7 @@
 // The facilitator for payments that move money: each payment is checked here, then by an HTTP facilitator. Settlement is in
 // live-settlement.ts.
 import { AppError } from '../errors.ts'
-import { PRICE } from '../interface/price.ts'
+import { PRICE, type Price } from '../interface/price.ts'
 import type { Logger } from '../telemetry.ts'
 import { buildCovers } from './cover.ts'
 import { askToVerify, type FacilitatorCalls, samePayer } from './facilitator-answers.ts'
@@ -9,7 +9,7 @@ import { buildLiveSettlement } from './live-settlement.ts'
 import { readPayload, readPayment } from './payload.ts'
 import type { PaymentNetwork } from './payment-network.ts'
 import { buildUpstreamCalls, type UpstreamLimits } from './upstream-calls.ts'
-import type { Facilitator, OfferedPayment, PaymentPayload } from './x402.ts'
+import { type Facilitator, type OfferedPayment, type PaymentPayload, pricedAt } from './x402.ts'
 
 export interface LiveOptions {
   /** The name in results, at most 64 characters. */
@@ -33,7 +33,8 @@ export function buildLiveFacilitator(options: LiveOptions): Facilitator {
   const now = options.now ?? (() => Math.floor(Date.now() / 1000))
   const upstream = buildUpstreamCalls(options.upstream)
   const covers = buildCovers(chainTimeoutMs)
-  const termsFor = (requestId: string | null) => networks.flatMap((network) => network.termsFor(requestId) ?? [])
+  const termsFor = (requestId: string | null, price: Price = PRICE) =>
+    networks.flatMap((network) => network.termsFor(requestId) ?? []).map((terms) => pricedAt(terms, price))
 
   function networkOf(id: string): PaymentNetwork {
     const network = networks.find((candidate) => candidate.id === id)
@@ -76,8 +77,8 @@ export function buildLiveFacilitator(options: LiveOptions): Facilitator {
       return termsFor(null)
     },
     termsFor,
-    read: (given, requestId, resourceOf) =>
-      readPayment(given, { accepts: termsFor(requestId), resourceOf }, (payload, terms) =>
+    read: (given, requestId, resourceOf, price) =>
+      readPayment(given, { accepts: termsFor(requestId, price), resourceOf }, (payload, terms) =>
         networkOf(terms.network).read(payload, terms),
       ),
     readClaim(given) {

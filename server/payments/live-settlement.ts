@@ -2,7 +2,7 @@
 // settlement counts when the chain shows that the transaction used this very authorization. A failure is checked against the
 // chain too: a facilitator may report "failed" for a transaction it has just sent, and a buyer who is told so pays twice.
 import { setTimeout as pause } from 'node:timers/promises'
-import { PRICE } from '../interface/price.ts'
+import { PRICE, usdOf } from '../interface/price.ts'
 import type { Logger } from '../telemetry.ts'
 import { inSpan } from '../tracing/spans.ts'
 import { askToSettle, type FacilitatorCalls } from './facilitator-answers.ts'
@@ -103,7 +103,7 @@ export function buildLiveSettlement(options: LiveSettlementOptions): Pick<Facili
         asset,
         currency: PRICE.currency,
         amount_atomic: amount,
-        price_usd: PRICE.usd,
+        price_usd: usdOf(amount),
         transaction,
         facilitator_fee_usd: null,
         network_fee_usd: null,

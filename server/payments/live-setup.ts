@@ -2,6 +2,7 @@
 // Loaded only in these modes, because the libraries of two chains load slowly.
 import { HTTPFacilitatorClient } from '@x402/core/server'
 import type { Config } from '../config.ts'
+import { EVM_NETWORKS } from '../interface/networks.ts'
 import type { Logger } from '../telemetry.ts'
 import type { Threads } from '../threads/pool.ts'
 import { cdpHeaders } from './cdp.ts'
@@ -12,18 +13,18 @@ import { NETWORKS } from './networks.ts'
 import type { PaymentNetwork, SupportedKind } from './payment-network.ts'
 import { openSignatureChecks } from './signature-checks.ts'
 import { type Inspection, PaymentSetupError } from './startup-checks.ts'
-import { watchFacilitator, watchNode } from './watched-upstreams.ts'
+import { type CallFailures, watchFacilitator, watchNode } from './watched-upstreams.ts'
 import type { Facilitator } from './x402.ts'
 
 const MODES = {
   testnet: {
     facilitator: 'https://x402.org/facilitator',
-    evm: { id: NETWORKS.testnet.evm, rpc: 'https://sepolia.base.org' },
+    evm: NETWORKS.testnet.evm,
     solana: { id: NETWORKS.testnet.solana, rpc: 'https://api.devnet.solana.com' },
   },
   mainnet: {
     facilitator: 'https://api.cdp.coinbase.com/platform/v2/x402',
-    evm: { id: NETWORKS.mainnet.evm, rpc: 'https://mainnet.base.org' },
+    evm: NETWORKS.mainnet.evm,
     solana: { id: NETWORKS.mainnet.solana, rpc: 'https://api.mainnet-beta.solana.com' },
   },
 } as const
@@ -49,6 +50,8 @@ export interface LiveOverrides extends Pick<LiveOptions, 'chainTimeoutMs' | 'ups
   publicRpcUrl?: string
   /** Threads that check the signatures; by default the facilitator opens its own. */
   threads?: Threads | undefined
+  /** Count failures of calls about payments; by default nothing is counted. */
+  metrics?: CallFailures
 }
 
 /**
@@ -69,8 +72,8 @@ export async function openLiveFacilitator(
     log.error({ event: 'payment_setup', subject, detail })
   const watched = {
     ...parts,
-    calls: watchFacilitator(parts.calls, parts.provider, log),
-    networks: parts.networks.map((network) => watchNode(network, log)),
+    calls: watchFacilitator(parts.calls, parts.provider, log, overrides.metrics),
+    networks: parts.networks.map((network) => watchNode(network, log, overrides.metrics)),
   }
   if (config.payToSolana) {
     // If the facilitator does not answer, its last answer remains in force.
@@ -117,8 +120,10 @@ async function openParts(
   })
   if (config.payToEvm) {
     const signatures = opened.use(openSignatureChecks(overrides.threads))
-    const node = nodeFor(config.evmRpcUrl, evm.rpc)
-    networks.push(openEvmNetwork({ id: evm.id, payTo: config.payToEvm, signatures, ...node }))
+    for (const [i, id] of evm.entries()) {
+      const node = nodeFor(i === 0 ? config.evmRpcUrl : undefined, EVM_NETWORKS[id].publicNode)
+      networks.push(openEvmNetwork({ id, payTo: config.payToEvm, signatures, ...node }))
+    }
   }
   if (config.payToSolana) {
     const { openSolanaNetwork } = await import('./solana.ts')

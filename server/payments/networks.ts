@@ -1,14 +1,16 @@
 // The chains of each payment mode (CAIP-2), and those that a configuration offers.
 import type { Config } from '../config.ts'
-import { SOLANA_DEVNET, SOLANA_MAINNET } from '../interface/payment.ts'
+import { type EvmNetwork, evmNetworksOf, SOLANA_DEVNET, SOLANA_MAINNET } from '../interface/networks.ts'
 
 export const NETWORKS = {
-  testnet: { evm: 'eip155:84532', solana: SOLANA_DEVNET },
-  mainnet: { evm: 'eip155:8453', solana: SOLANA_MAINNET },
+  testnet: { evm: evmNetworksOf('testnet'), solana: SOLANA_DEVNET },
+  mainnet: { evm: evmNetworksOf('mainnet'), solana: SOLANA_MAINNET },
 } as const
-type NetworksByKind = (typeof NETWORKS)[keyof typeof NETWORKS]
 /** A chain on which money moves. */
-export type LiveNetworkId = NetworksByKind[keyof NetworksByKind]
+export type LiveNetworkId = EvmNetwork | typeof SOLANA_DEVNET | typeof SOLANA_MAINNET
+
+/** Offline terms are those of the first test chain. */
+export const OFFLINE_NETWORK: EvmNetwork = NETWORKS.testnet.evm[0]
 
 /** In the order of the terms. Does not depend on whether the facilitator answers. */
 export function configuredNetworks({
@@ -16,8 +18,7 @@ export function configuredNetworks({
   payToEvm,
   payToSolana,
 }: Pick<Config, 'paymentMode' | 'payToEvm' | 'payToSolana'>): string[] {
-  // Offline terms are those of Base's test chain.
-  if (paymentMode === 'offline') return [NETWORKS.testnet.evm]
+  if (paymentMode === 'offline') return [OFFLINE_NETWORK]
   const { evm, solana } = NETWORKS[paymentMode]
-  return [...(payToEvm ? [evm] : []), ...(payToSolana ? [solana] : [])]
+  return [...(payToEvm ? evm : []), ...(payToSolana ? [solana] : [])]
 }

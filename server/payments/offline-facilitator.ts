@@ -1,14 +1,15 @@
 // The facilitator of offline mode: every check of an EIP-3009 payment is real (terms, recipient, amount, validity, EIP-712
 // signature, nonce used once), but no money moves. Any private key can pay.
 import { AppError } from '../errors.ts'
-import { PRICE } from '../interface/price.ts'
+import { PRICE, usdOf } from '../interface/price.ts'
 import type { Threads } from '../threads/pool.ts'
 import { checkAuthorization } from './evm-authorization.ts'
+import { OFFLINE_NETWORK } from './networks.ts'
 import { evmAuthorization, readEvmPayment, readPayload, readPayment } from './payload.ts'
 import { openSignatureChecks } from './signature-checks.ts'
-import { EVM_USDC, evmTerms, type Facilitator, type OfferedPayment } from './x402.ts'
+import { evmTerms, type Facilitator, type OfferedPayment, pricedAt } from './x402.ts'
 
-const NETWORK = 'eip155:84532'
+const NETWORK = OFFLINE_NETWORK
 /** A fixed address that receives nothing, so that terms are the same in every process. */
 export const OFFLINE_PAY_TO = '0x0000000000000000000000000000000000008402'
 
@@ -28,11 +29,13 @@ export function openOfflineFacilitator(options: OfflineOptions = {}): Facilitato
   const signatures = openSignatureChecks(options.threads)
   const terms = evmTerms(NETWORK, options.payTo ?? OFFLINE_PAY_TO)
   const accepts = [terms]
+  const termsFor: Facilitator['termsFor'] = (_requestId, price = PRICE) => accepts.map((one) => pricedAt(one, price))
   return {
     provider: 'offline',
     accepts,
-    termsFor: () => accepts,
-    read: (given, _requestId, resourceOf) => readPayment(given, { accepts, resourceOf }),
+    termsFor,
+    read: (given, requestId, resourceOf, price) =>
+      readPayment(given, { accepts: termsFor(requestId, price), resourceOf }),
     readClaim(given) {
       const { identity, signature_sha256 } = readEvmPayment(readPayload(given), terms)
       return { identity, signature_sha256 }
@@ -50,6 +53,7 @@ export function openOfflineFacilitator(options: OfflineOptions = {}): Facilitato
     prepare: async () => ({ at: now(), block: null, transaction: null }),
     async settle(offer: OfferedPayment) {
       const { payer } = offer.bound.identity
+      const { amount } = offer.bound.requirements
       return {
         kind: 'paid',
         payment: {
@@ -58,10 +62,10 @@ export function openOfflineFacilitator(options: OfflineOptions = {}): Facilitato
           mode: 'offline',
           simulated: true,
           network: 'none',
-          asset: EVM_USDC[NETWORK].asset,
+          asset: terms.asset,
           currency: 'USDC',
-          amount_atomic: PRICE.atomic,
-          price_usd: PRICE.usd,
+          amount_atomic: amount,
+          price_usd: usdOf(amount),
           transaction: null,
           facilitator_fee_usd: null,
           network_fee_usd: null,

@@ -1,8 +1,8 @@
 // Reconciliation of the ledger with the chains: checks every entry that a chain has not confirmed, finds income without an
 // entry, and writes the verdicts into the ledger.
 import type { Database } from '../db/pool.ts'
-import { PRICE } from '../interface/price.ts'
-import { type LedgerEntry, readLedger, recordVerdict } from './ledger.ts'
+import { isPrice } from '../interface/price.ts'
+import { isSettledElsewhere, type LedgerEntry, readLedger, recordVerdict } from './ledger.ts'
 import type { Income, PaymentNetwork } from './payment-network.ts'
 
 export interface Reconciliation {
@@ -14,7 +14,7 @@ export interface Reconciliation {
   open: LedgerEntry[]
   /** Simulated payments, which have no chain. */
   offline: number
-  /** Transfers to this service without an entry. `priced`: of exactly the price, so probably a purchase that went wrong. */
+  /** Transfers to this service without an entry. `priced`: of exactly a price, so probably a purchase that went wrong. */
   unbooked: (Income & { network: string; priced: boolean })[]
   /** Networks whose income could not be read. */
   unread: string[]
@@ -61,6 +61,8 @@ function restsOnFacilitator({ proof, chain_says }: LedgerEntry): boolean {
 
 async function audit(db: Database, entry: LedgerEntry, networks: readonly PaymentNetwork[]) {
   if (entry.chain_says === 'agrees') return 'agrees'
+  // A payment that was free again and then settled for another request: the chain shows that one settlement.
+  if (!entry.transaction && (await isSettledElsewhere(db, entry))) return recordVerdict(db, entry.entry, 'agrees', null)
   const network = networks.find((candidate) => candidate.id === entry.network)
   const found = await network?.audit(entry).catch(() => null)
   if (!found) return 'open'
@@ -78,5 +80,5 @@ async function findUnbooked(network: PaymentNetwork, confirmed: string[], booked
   if (!income) return null
   return income
     .filter(({ transaction }) => !booked.has(transaction))
-    .map((transfer) => ({ ...transfer, network: network.id, priced: transfer.amount === BigInt(PRICE.atomic) }))
+    .map((transfer) => ({ ...transfer, network: network.id, priced: isPrice(transfer.amount) }))
 }

@@ -2,10 +2,10 @@
 import { hash } from 'node:crypto'
 import { LRUCache } from 'lru-cache'
 import { atMost } from '../db/cache-bound.ts'
+import { EVM_NETWORKS, type EvmNetwork } from '../interface/networks.ts'
 import { openThreads, type Threads } from '../threads/pool.ts'
 import type { EvmAuthorization } from './payload.ts'
 import type { SignedTransfer } from './signed-transfer.ts'
-import { EVM_USDC, type EvmNetwork } from './x402.ts'
 
 const THREAD = new URL('./signature-thread.ts', import.meta.url)
 
@@ -42,7 +42,7 @@ export function openSignatureChecks(lent?: Threads): SignatureChecks {
       const s = SIGNATURE.exec(signature)?.[1]
       if (s === undefined || BigInt(`0x${s}`) > MAX_S) return false
       const chainId = chainIdOf(network)
-      const transfer: SignedTransfer = { chainId, ...EVM_USDC[network], signature, authorization }
+      const transfer: SignedTransfer = { chainId, ...EVM_NETWORKS[network].usdc, signature, authorization }
       const name = nameOf(transfer)
       let signer = signers.get(name)
       if (signer === undefined) {

@@ -12,7 +12,7 @@ import {
   signature as signatureOf,
 } from '@solana/kit'
 import { AppError } from '../errors.ts'
-import { SOLANA_DEVNET, SOLANA_MAINNET } from '../interface/payment.ts'
+import { SOLANA_USDC } from '../interface/networks.ts'
 import { PRICE } from '../interface/price.ts'
 import type { LedgerEntry } from './ledger.ts'
 import { digestOf } from './payload.ts'
@@ -27,10 +27,6 @@ import {
 import { type Inspection, inspect } from './startup-checks.ts'
 import { MAX_TIMEOUT_SECONDS, type OfferedPayment, type PaymentRequirements, type SettlementIntent } from './x402.ts'
 
-const SOLANA_USDC = {
-  [SOLANA_MAINNET]: 'EPjFWdd5AufqSSqeM2qN1xzybapC8G4wEGGkZwyTDt1v',
-  [SOLANA_DEVNET]: '4zMMC9srt5Ri5X14GAgXhaHii3GnPAEERYPJgZJDncDU',
-} as const
 export type SolanaNetworkId = keyof typeof SOLANA_USDC
 
 const RPC_TIMEOUT_MS = 10_000
@@ -94,10 +90,10 @@ export async function openSolanaNetwork({ id, payTo, rpcUrl, proves }: SolanaNet
     async check({ payload, bound }) {
       const payment = readSolanaTransaction(payload.payload)
       const { mint, destination, amount, memos } = payment
-      const { extra } = bound.requirements
+      const { amount: price, extra } = bound.requirements
       if (mint !== asset) refuse('it pays in another token')
       if (destination !== account) refuse('it pays another recipient')
-      if (amount !== BigInt(PRICE.atomic)) refuse(`its amount is not ${PRICE.atomic}`)
+      if (amount !== BigInt(price)) refuse(`its amount is not ${price}`)
       if (memos.length !== 1 || memos[0] !== extra?.memo) refuse('its memo is not the one of the terms')
       if (!(await isSignedByPayer(payment))) throw notSigned()
       return true
@@ -195,14 +191,17 @@ function openSolanaReader(rpcUrl: string, ours: { owner: string; account: string
   }
 
   interface Wanted {
-    memo: string
+    /** Null where it is not known. */
+    memo: string | null
     messageHash: string
     /** Unix seconds; the search ends at much older transactions. */
     since: number
+    /** Unix seconds; the transaction cannot have landed later. */
+    until?: number
   }
 
-  /** The transaction of this message, among those of the token account that carry the memo. */
-  async function search({ memo, messageHash, since }: Wanted, commitment: Depth, atSlot?: bigint) {
+  /** The transaction of this message, among those of the token account that carry the memo and have the time. */
+  async function search({ memo, messageHash, since, until }: Wanted, commitment: Depth, atSlot?: bigint) {
     let before: Signature | undefined
     for (let page = 0; page < SEARCH_PAGES; page++) {
       const range = {
@@ -212,7 +211,8 @@ function openSolanaReader(rpcUrl: string, ours: { owner: string; account: string
       }
       const entries = await rpc.getSignaturesForAddress(own, { commitment, ...range }).send(within())
       for (const entry of entries) {
-        if (!entry.memo?.includes(memo)) continue
+        if (memo !== null && !entry.memo?.includes(memo)) continue
+        if (until !== undefined && entry.blockTime !== null && Number(entry.blockTime) > until) continue
         const found = await readTransaction(entry.signature, messageHash, commitment)
         if (found) return found
       }
@@ -251,7 +251,13 @@ function openSolanaReader(rpcUrl: string, ours: { owner: string; account: string
     const found = entry.transaction
       ? await readTransaction(entry.transaction, entry.nonce, 'finalized')
       : await search(
-          { memo: entry.request_id, messageHash: entry.nonce, since: entry.valid_before - BLOCKHASH_SECONDS },
+          {
+            // A payment that had been bound to a request that failed has the memo of that request.
+            memo: null,
+            messageHash: entry.nonce,
+            since: entry.valid_before - BLOCKHASH_SECONDS,
+            until: entry.valid_before + CLOCK_MARGIN_SECONDS,
+          },
           'finalized',
         )
     const paid = found?.kind === 'paid'

@@ -4,8 +4,9 @@
 import { encodePaymentRequiredHeader, encodePaymentResponseHeader } from '@x402/core/http'
 import type { PaymentPayload, PaymentRequired, PaymentRequirements, SettleResponse } from '@x402/core/types'
 import { z } from 'zod'
+import { EVM_NETWORKS, type EvmNetwork } from '../interface/networks.ts'
 import { type Payment, payment as paymentShape } from '../interface/payment.ts'
-import { PRICE } from '../interface/price.ts'
+import { PRICE, type Price } from '../interface/price.ts'
 import { describeListing, extensions, type Resource, type Through } from './discovery.ts'
 
 export type { PaymentPayload, PaymentRequired, PaymentRequirements, SettleResponse }
@@ -13,16 +14,9 @@ export type { PaymentPayload, PaymentRequired, PaymentRequirements, SettleRespon
 /** Seconds of validity of an authorization: enough for the slowest source and its settlement. */
 export const MAX_TIMEOUT_SECONDS = 300
 
-/** USDC on the EVM networks, with the EIP-712 domain of each contract. The names differ, and so do the signatures. */
-export const EVM_USDC = {
-  'eip155:8453': { asset: '0x833589fCD6eDb6E08f4c7C32D4f71b54bdA02913', name: 'USD Coin', version: '2' },
-  'eip155:84532': { asset: '0x036CbD53842c5426634e7929541eC2318f3dCF7e', name: 'USDC', version: '2' },
-} as const
-export type EvmNetwork = keyof typeof EVM_USDC
-
 /** The terms of one verification on an EVM network. */
 export function evmTerms(network: EvmNetwork, payTo: string): PaymentRequirements {
-  const { asset, name, version } = EVM_USDC[network]
+  const { asset, name, version } = EVM_NETWORKS[network].usdc
   return {
     scheme: 'exact',
     network,
@@ -148,13 +142,17 @@ export interface Facilitator extends AsyncDisposable {
   readonly provider: string
   /** The terms, in order of preference. The terms of one request may have more members: see `termsFor`. */
   readonly accepts: readonly PaymentRequirements[]
-  /** The terms of one request. They do not change as long as the request can be paid. */
-  termsFor(requestId: string): readonly PaymentRequirements[]
+  /**
+   * The terms of one request. They do not change as long as the request can be paid. @param price of the request; by default
+   * that of verify-source
+   */
+  termsFor(requestId: string, price?: Price): readonly PaymentRequirements[]
   /**
    * Reads PAYMENT-SIGNATURE, or the object that MCP carries, as a payment of this request. Throws AppError
-   * `payment_invalid`. @param resourceOf the resource, by the protocol whose offer the payment echoes
+   * `payment_invalid`. @param resourceOf the resource, by the protocol whose offer the payment echoes @param price as for
+   * `termsFor`
    */
-  read(given: unknown, requestId: string, resourceOf: (through: Through) => Resource): OfferedPayment
+  read(given: unknown, requestId: string, resourceOf: (through: Through) => Resource, price?: Price): OfferedPayment
   /** The identity that the payment claims; checks neither signature nor terms. Throws AppError `payment_invalid`. */
   readClaim(given: unknown): PaymentClaim
   /** The identity of the payment, proved by its signature; checks no terms. Throws AppError `payment_invalid`. */
@@ -165,7 +163,7 @@ export interface Facilitator extends AsyncDisposable {
    */
   verify(offer: OfferedPayment, address: string): Promise<void>
   /**
-   * How many verifications the payer's balance pays for; call it after `verify`. The balance is cached for at most 30 s. 0 if
+   * How many verifications of one claim the payer's balance pays for; call it after `verify`. The balance is cached for at most 30 s. 0 if
    * the chain does not answer within 5 s; null if no money moves, so that the balance limits nothing.
    */
   cover(offer: OfferedPayment): Promise<number | null>
@@ -181,6 +179,11 @@ export interface Facilitator extends AsyncDisposable {
    * so `settle` may be called again.
    */
   resolve(offer: OfferedPayment, intent: SettlementIntent): Promise<SettlementOutcome | { kind: 'open' }>
+}
+
+/** Terms with the amount of a price. */
+export function pricedAt(terms: PaymentRequirements, { atomic }: Price): PaymentRequirements {
+  return terms.amount === atomic ? terms : { ...terms, amount: atomic }
 }
 
 /** The content of a 402, for header and body. @param through the protocol of the answer */

@@ -2,8 +2,8 @@
 import { randomBytes } from 'node:crypto'
 import type { Address, Hex } from 'viem'
 import type { PrivateKeyAccount } from 'viem/accounts'
+import { EVM_NETWORKS } from '../../server/interface/networks.ts'
 import { TRANSFER_TYPES } from '../../server/payments/signed-transfer.ts'
-import { EVM_USDC } from '../../server/payments/x402.ts'
 import type { EvmChain } from './evm-chain.ts'
 
 export interface Authorization {
@@ -70,6 +70,6 @@ export async function cancelAuthorization(chain: EvmChain, wallet: PrivateKeyAcc
 }
 
 function domainOf({ network, id, token }: EvmChain) {
-  const { name, version } = EVM_USDC[network]
+  const { name, version } = EVM_NETWORKS[network].usdc
   return { name, version, chainId: id, verifyingContract: token }
 }

@@ -18,7 +18,7 @@ import {
   publicActions,
 } from 'viem'
 import { generatePrivateKey, type PrivateKeyAccount, privateKeyToAccount } from 'viem/accounts'
-import { EVM_USDC, type EvmNetwork } from '../../server/payments/x402.ts'
+import { EVM_NETWORKS, type EvmNetwork } from '../../server/interface/networks.ts'
 import { endWithProcess } from '../children.ts'
 
 interface Compiled {
@@ -37,7 +37,7 @@ export type EvmChain = Awaited<ReturnType<typeof openEvmChain>>
 
 export async function openEvmChain(network: EvmNetwork) {
   const id = Number(network.split(':')[1])
-  const { asset: token, name } = EVM_USDC[network]
+  const { asset: token, name } = EVM_NETWORKS[network].usdc
   const anvil = await startAnvil(id)
   const chain = defineChain({
     id,

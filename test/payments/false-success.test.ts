@@ -236,7 +236,7 @@ t.test('without a node the facilitator counts, but one transaction pays one requ
     nodeless.facilitator.script.push(claims(names[index] as string))
     await order.buy()
     t.match(await nodeless.logLines.next('transaction_taken', { request_id: await order.requestId }), {
-      level: 50,
+      level: 'error',
       transaction,
     })
   }

@@ -6,7 +6,8 @@
 import { decodePaymentResponseHeader } from '@x402/core/http'
 import t, { type Test } from 'tap'
 import type { Hex } from 'viem'
-import { type EvmHarness, openEvmHarness, PRICE, type Purchase } from './evm-harness.ts'
+import type { Sold } from '../system.ts'
+import { type EvmHarness, openEvmHarness, type Purchase } from './evm-harness.ts'
 import { type Cell, cells, type Stage } from './faults.ts'
 
 /** The cell whose first signed call ends without an answer. */
@@ -36,13 +37,24 @@ const processes = {
   'after verify': shared.startCrashingProcess('api', 'after verify'),
 }
 
-for (const cell of cells) {
-  t.test(cell.name, async (t) => {
+/**
+ * The buyer has a key of its own; or, at /buy, nothing but its signed payment; or buys several claims. Workers are killed for the first
+ * alone; test/crash.test.ts kills them for several claims.
+ */
+const withoutKills = cells.filter(({ name }) => !name.startsWith('worker killed'))
+const doors: { cell: Cell; keyless: boolean; sold: Sold }[] = [
+  ...cells.map((cell) => ({ cell, keyless: false, sold: 'source' as const })),
+  ...withoutKills.map((cell) => ({ cell, keyless: true, sold: 'source' as const })),
+  ...withoutKills.map((cell) => ({ cell, keyless: false, sold: 'claims' as const })),
+]
+for (const { cell, keyless, sold } of doors) {
+  const about = keyless ? `/buy: ${cell.name}` : sold === 'claims' ? `claims: ${cell.name}` : cell.name
+  t.test(about, async (t) => {
     // On a slow machine other calls of this service could take longer than its timeout.
     const { settleTimeoutMs } = cell
     await using own = settleTimeoutMs ? await openEvmHarness({ overrides: { settleTimeoutMs } }) : undefined
     const harness = own ?? shared
-    await using order = await openStage(harness, cell)
+    await using order = await openStage(harness, cell, keyless, sold)
     let open: number | undefined
     let answer: number | undefined
     const stage: Stage = {
@@ -63,7 +75,7 @@ for (const cell of cells) {
     const charged = cell.first === 'charged'
     if (!charged) {
       if (order.signatures.length === 0) await order.buy()
-      answer = await expectUnpaid(t, harness, order)
+      answer = await expectUnpaid(t, harness, order, keyless ? 'payment_invalid' : 'settlement_failed')
       t.type(open, 'number', 'the proof came first')
       await order.restoreClock()
     }
@@ -71,13 +83,13 @@ for (const cell of cells) {
     await expectPaid(t, harness, order, last)
     t.equal(order.signatures.length, charged ? 1 : 2, 'signatures asked of the wallet')
     t.equal(order.count(402, open), 0, 'no 402 before the proof')
-    table.push(await rowOf(cell.name, harness, order, { first: cell.first, answer: answer ?? last.status, open, last }))
+    table.push(await rowOf(about, harness, order, { first: cell.first, answer: answer ?? last.status, open, last }))
   })
 }
 
 /** A purchase on a chain whose clock is reset when the purchase is disposed. */
-async function openStage(harness: EvmHarness, cell: Cell) {
-  const order = await harness.order()
+async function openStage(harness: EvmHarness, cell: Cell, keyless: boolean, sold: Sold) {
+  const order = await harness.order({ sold, ...(keyless && { keyless }) })
   const before = await harness.chain.controls.snapshot()
   const restoreClock = () => harness.chain.controls.revert({ id: before })
   harness.facilitator.asked.settle = 0
@@ -126,11 +138,12 @@ async function expectPending(t: Test, harness: EvmHarness, order: Purchase) {
 }
 
 /** Checks every way of asking, and that no money moved. */
-async function expectUnpaid(t: Test, harness: EvmHarness, order: Purchase): Promise<number> {
+/** @param code of the answer to the same call */
+async function expectUnpaid(t: Test, harness: EvmHarness, order: Purchase, code: string): Promise<number> {
   const answers = [await harness.recover(await order.requestId, { prefer: 'wait=25' }), await order.ask()]
-  for (const answer of answers) {
+  for (const [index, answer] of answers.entries()) {
     t.equal(answer.status, 402)
-    t.match(await answer.json(), { error: { code: 'settlement_failed' } })
+    t.match(await answer.json(), { error: { code: index === 0 ? 'settlement_failed' : code } })
   }
   t.equal(await order.spent(), 0n, 'nothing moved')
   t.equal(order.signatures.length, 1)
@@ -139,17 +152,17 @@ async function expectUnpaid(t: Test, harness: EvmHarness, order: Purchase): Prom
 
 async function expectPaid(t: Test, harness: EvmHarness, order: Purchase, answer: Response) {
   t.equal(answer.status, 200, await answer.clone().text())
-  const { payment } = (await answer.json()) as { payment: { transaction: Hex } }
+  const { payment, request_id } = (await answer.json()) as { payment: { transaction: Hex }; request_id: string }
   const header = decodePaymentResponseHeader(answer.headers.get('payment-response') ?? '')
   t.match(header, { success: true, transaction: payment.transaction, network: harness.chain.network })
-  t.equal(await order.spent(), PRICE, 'charged exactly once')
-  t.equal(await order.earned(), PRICE, 'and paid to us')
+  t.equal(await order.spent(), order.price, 'charged exactly once')
+  t.equal(await order.earned(), order.price, 'and paid to us')
   const receipt = await harness.chain.reader.getTransactionReceipt({ hash: payment.transaction })
   t.equal(receipt.status, 'success', 'the transaction named is on the chain')
   t.equal(order.fetches(), 1, 'the work was done once')
   const booked = await harness.system.sql(
     `select transaction from payment_ledger where request_id = $1 and outcome = 'settled'`,
-    [await order.requestId],
+    [request_id],
   )
   t.same(booked, [{ transaction: payment.transaction }], 'one entry in the ledger')
 }

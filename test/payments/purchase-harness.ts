@@ -6,7 +6,7 @@ import { recoveryToken } from '../../server/verification/recovery-token.ts'
 import { rescue } from '../../workers/beat.ts'
 import { openRunner } from '../../workers/runner.ts'
 import { startChild } from '../children.ts'
-import { startSystem } from '../system.ts'
+import { startSystem, usualAssessment } from '../system.ts'
 import type { Place } from './crashing-process.ts'
 import { openLogLines } from './log-lines.ts'
 import type { Purchase } from './test-purchase.ts'
@@ -55,7 +55,8 @@ export async function openPurchaseHarness(
     startCrashingProcess(half: 'api' | 'worker', place: Place) {
       const own = { DATABASE_URL: system.databaseUrl, PORT: '0', LOG_LEVEL: 'debug' }
       const aim = { CRASH_IN: half, CRASH_PLACE: place }
-      const whole = { ...settings, ...system.site.env, ...own, ...aim }
+      const given = { ...settings, ...system.site.env, ...own, ...aim }
+      const whole = { ...usualAssessment(given), ...given }
       return closing.use(startChild('test/payments/crashing-process.ts', whole, { ipc: true }))
     },
     [Symbol.asyncDispose]: () => closing.disposeAsync(),

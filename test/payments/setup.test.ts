@@ -27,9 +27,9 @@ const MAINNET = {
 
 t.test('mainnet mode names everything that is missing', async (t) => {
   const problems = problemsOf({ PAYMENT_MODE: 'mainnet' })
-  for (const name of ['SIGNING_SEED', 'PAY_TO_EVM', 'CDP_API_KEY_ID', 'CDP_API_KEY_SECRET', 'BASE_URL', 'ASSESSMENT'])
+  for (const name of ['SIGNING_SEED', 'PAY_TO_EVM', 'CDP_API_KEY_ID', 'CDP_API_KEY_SECRET', 'BASE_URL'])
     t.equal(problems.filter((problem) => problem.startsWith(name)).length, 1, `${name}: ${problems.join(' ')}`)
-  t.equal(problems.length, 6)
+  t.equal(problems.length, 5)
 })
 
 t.test('mainnet mode names every setting that is for offline mode', async (t) => {
@@ -69,17 +69,14 @@ t.test('a live mode starts only with a public https BASE_URL', (t) => {
   t.end()
 })
 
-t.test('mainnet sells quotes without a verdict only if the operator configured it explicitly', (t) => {
-  const { ASSESSMENT: _, ...unsaid } = MAINNET
-  t.match(problemsOf(unsaid), [/^ASSESSMENT must be literal in mainnet mode without ANTHROPIC_API_KEY/])
-  t.match(problemsOf({ ...MAINNET, ASSESSMENT: 'auto' }), [/^ASSESSMENT must be literal/])
-  t.same(problemsOf(MAINNET), [])
-  t.same(problemsOf({ ...unsaid, ANTHROPIC_API_KEY: 'k' }), [])
+t.test('mainnet may sell every assessment; a model needs its key', (t) => {
+  for (const ASSESSMENT of ['', 'auto', 'local', 'literal']) t.same(problemsOf({ ...MAINNET, ASSESSMENT }), [])
+  t.same(problemsOf({ ...MAINNET, ASSESSMENT: 'semantic', ANTHROPIC_API_KEY: 'k' }), [])
   const keyless: Record<string, string>[] = [{}, MAINNET, { ANTHROPIC_BASE_URL: 'http://127.0.0.1:8000' }]
   for (const more of keyless)
     t.match(
       problemsOf({ ...more, ASSESSMENT: 'semantic' }),
-      [/^ASSESSMENT is semantic, and ANTHROPIC_API_KEY is not set/],
+      [/^ASSESSMENT is semantic, and neither ANTHROPIC_API_KEY nor OPENAI_MODEL is set/],
       'a model without a key',
     )
   t.end()
@@ -98,7 +95,6 @@ t.test('every process exits 1 and names the variables', async (t) => {
       'CDP_API_KEY_SECRET',
       'FIXTURE_HOSTS',
       'BASE_URL',
-      'ASSESSMENT',
     ])
       t.match(message, name, file)
   }

@@ -4,10 +4,10 @@ import t from 'tap'
 import type { Hex } from 'viem'
 import { generatePrivateKey, privateKeyToAccount } from 'viem/accounts'
 import { recoverTypedDataAddress, toHex } from 'viem/utils'
+import { EVM_NETWORKS } from '../../server/interface/networks.ts'
 import { chainIdOf, openSignatureChecks } from '../../server/payments/signature-checks.ts'
 import { recoverSigner } from '../../server/payments/signature-thread.ts'
 import { type SignedTransfer, TRANSFER_TYPES, typedDataOf } from '../../server/payments/signed-transfer.ts'
-import { EVM_USDC } from '../../server/payments/x402.ts'
 import type { Threads } from '../../server/threads/pool.ts'
 import { sharedThreads } from '../shared-threads.ts'
 
@@ -26,7 +26,7 @@ const authorizationOf = (from: Hex) =>
 t.test('a payment that comes again is not checked again, and another one is', async (t) => {
   const payer = privateKeyToAccount(generatePrivateKey())
   const authorization = authorizationOf(payer.address)
-  const { asset, name, version } = EVM_USDC[NETWORK]
+  const { asset, name, version } = EVM_NETWORKS[NETWORK].usdc
   const signature = await payer.signTypedData({
     domain: { name, version, chainId: chainIdOf(NETWORK), verifyingContract: asset },
     types: TRANSFER_TYPES,
@@ -74,7 +74,7 @@ t.test('the signer is the one that viem finds, and none where it finds none', as
   const payer = privateKeyToAccount(generatePrivateKey())
   const transfer: SignedTransfer = {
     chainId: chainIdOf(NETWORK),
-    ...EVM_USDC[NETWORK],
+    ...EVM_NETWORKS[NETWORK].usdc,
     signature: '0x',
     authorization: authorizationOf(payer.address),
   }

@@ -50,6 +50,19 @@ t.test(
   },
 )
 
+t.test('false payments from many addresses leave calls to payers whose payments are true', async (t) => {
+  const upstream = buildUpstreamCalls({ failedPerMinute: 1000, perSecond: 40 })
+  for (let i = 0; i < 20; i++) t.equal(await upstream.attempt('203.0.113.1', succeed), 'done')
+  /** Eight networks, each of which has failed before. */
+  const hostile = Array.from({ length: 800 }, (_, i) => upstream.attempt(`2001:db8:${i % 8}:${i}::1`, fail))
+  const outcomes = await Promise.allSettled(hostile)
+  t.ok(
+    outcomes.filter((outcome) => outcome.status === 'rejected' && outcome.reason.code === 'rate_limited').length > 700,
+  )
+  t.equal(await upstream.attempt('203.0.113.1', succeed), 'done', 'one that buys often')
+  t.equal(await upstream.attempt('203.0.113.2', succeed), 'done', 'a newcomer')
+})
+
 // biome-ignore lint/suspicious/noExplicitAny: payments that are wrong on purpose
 type Loose = any
 

@@ -1,20 +1,25 @@
-// A facilitator or a node that does not answer is logged at its first failure, then at growing intervals, and at its
-// return; without URLs, keys and payments.
+// A facilitator or a node that does not answer a question of ours is logged at its first failure, then at growing intervals, and
+// at its return; without URLs, keys and payments. What fails for one payment only is logged as that.
 import { once } from 'node:events'
 import { createServer, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import t from 'tap'
 import { readConfig } from '../../server/config.ts'
+import { SOLANA_DEVNET } from '../../server/interface/networks.ts'
 import { openEvmReader } from '../../server/payments/evm-reader.ts'
 import { openLiveFacilitator } from '../../server/payments/live-setup.ts'
 import type { PaymentNetwork } from '../../server/payments/payment-network.ts'
-import { watchNode } from '../../server/payments/watched-upstreams.ts'
-import { openLog } from '../../server/telemetry.ts'
+import { openSolanaNetwork } from '../../server/payments/solana.ts'
+import { watchFacilitator, watchNode } from '../../server/payments/watched-upstreams.ts'
+import { openLog, openMetrics } from '../../server/telemetry.ts'
 import { signPayment } from '../system.ts'
+import { until } from '../until.ts'
 
 const KEY = 'key-of-the-node-4711'
 const PAY_TO = '0x00000000000000000000000000000000000084a1'
 const NETWORK = 'eip155:84532'
+/** Any account. */
+const SOLANA_PAY_TO = 'SysvarC1ock11111111111111111111111111111111'
 
 type Answer = (method: string, response: ServerResponse) => void
 
@@ -52,7 +57,7 @@ function openRecord() {
 
 t.test('a facilitator', async (t) => {
   await using upstream = await openUpstream()
-  const { log, logged } = openRecord()
+  const { lines, log, logged } = openRecord()
   const kinds = [{ x402Version: 2, scheme: 'exact', network: NETWORK }]
   upstream.answer = (method, response) => json(response, { kinds, isValid: false, invalidReason: method })
   const config = readConfig({
@@ -78,6 +83,7 @@ t.test('a facilitator', async (t) => {
   t.same(logged(), [], 'a refusal is an answer')
   upstream.answer = broken
   for (let call = 0; call < 5; call++) await t.rejects(verify(), { code: 'provider_unavailable' })
+  await until(() => lines.length > 0)
   t.same(logged(), [['dependency_away', provider, 'connection_failed']], 'once for five calls')
   upstream.answer = (_method, response) => json(response, { error: 'down' }, 503)
   await t.rejects(verify(), { code: 'provider_unavailable' })
@@ -85,6 +91,27 @@ t.test('a facilitator', async (t) => {
   upstream.answer = (_method, response) => json(response, { isValid: false, invalidReason: 'insufficient_funds' })
   await t.rejects(verify(), { code: 'payment_invalid' })
   t.same(logged(), [['dependency_back', provider]])
+})
+
+t.test('a payment at which a facilitator fails does not make it away', async (t) => {
+  await using upstream = await openUpstream()
+  const { lines, log, logged } = openRecord()
+  const calls = {
+    verify: () => Promise.reject(new Error('Facilitator verify failed (500): {}')),
+    settle: () => Promise.reject(new Error('Facilitator settle failed (500): {}')),
+    getSupported: () => fetch(upstream.url).then((response) => response.json()),
+  }
+  upstream.answer = (_method, response) => json(response, {})
+  const metrics = openMetrics()
+  const { verify, getSupported } = watchFacilitator(calls, 'kelby', log, metrics)
+  for (let call = 0; call < 5; call++) await t.rejects(verify())
+  await until(() => lines.length > 0)
+  t.same(logged(), [['payment_call_failed', 'facilitator kelby', 'http_500']], 'our question was answered')
+  const { values } = await metrics.paymentCallFailures.get()
+  t.match(values, [{ labels: { dependency: 'facilitator kelby' }, value: 1 }], 'and counted for the alarm')
+  upstream.answer = broken
+  await t.rejects(getSupported())
+  t.match(logged(), [['dependency_away', 'facilitator kelby']], 'our own question decides')
 })
 
 t.test('a node', async (t) => {
@@ -109,4 +136,67 @@ t.test('a node', async (t) => {
   upstream.answer = (_method, response) => response.writeHead(429).end(KEY)
   await t.rejects(node.height())
   t.same(logged(), [['dependency_away', `node of ${NETWORK}`, 'http_429']])
+})
+
+t.test('a transaction at which a node fails does not make it away', async (t) => {
+  await using upstream = await openUpstream()
+  const { lines, log, logged } = openRecord()
+  const { height, findIn } = openEvmReader(upstream.url)
+  upstream.answer = (method, response) =>
+    method === 'eth_blockNumber'
+      ? json(response, { jsonrpc: '2.0', id: 1, result: '0x10' })
+      : response.writeHead(500).end('out of gas')
+  const odd = `0x${'ab'.repeat(32)}` as const
+  const usage = { token: odd, from: odd, nonce: odd, to: odd, value: 1n, validBefore: 1n }
+  const findSettlement = () => findIn(odd, usage)
+  // Sound: of a network only what the watch calls is used.
+  const node = watchNode({ id: NETWORK, height, findSettlement } as unknown as PaymentNetwork, log)
+  const look = node.findSettlement as unknown as typeof findSettlement
+  for (let call = 0; call < 3; call++) await t.rejects(look())
+  await until(() => lines.length > 0)
+  t.same(logged(), [['payment_call_failed', `node of ${NETWORK}`, 'http_500']])
+  t.equal(await node.height(), 16)
+  t.same(logged(), [])
+})
+
+t.test('an account at which a node of Solana fails does not make it away', async (t) => {
+  await using upstream = await openUpstream()
+  const { lines, log, logged } = openRecord()
+  const metrics = openMetrics()
+  const id = SOLANA_DEVNET
+  const open = () => openSolanaNetwork({ id, payTo: SOLANA_PAY_TO, rpcUrl: upstream.url, proves: true })
+  const answers = (ofAccount: (response: ServerResponse) => unknown): Answer => {
+    return (method, response) =>
+      method === 'getSlot' ? json(response, { jsonrpc: '2.0', id: '1', result: 16 }) : ofAccount(response)
+  }
+  const hostile: [why: string, answer: Answer][] = [
+    ['an error of HTTP', answers((response) => response.writeHead(500).end('out of memory'))],
+    ['an answer that is no JSON', answers((response) => response.end('<html>'))],
+    ['a closed connection', answers((response) => response.destroy())],
+  ]
+  for (const [why, answer] of hostile) {
+    const node = watchNode(await open(), log, metrics)
+    upstream.answer = answer
+    await t.rejects(node.balanceOf(SOLANA_PAY_TO), why)
+    await until(() => lines.length > 0)
+    const [failed, ...more] = logged()
+    t.match(failed, ['payment_call_failed', `node of ${id}`, /./], why)
+    t.same(more, [], why)
+    t.equal(await node.height(), 16, why)
+    t.same(logged(), [], `${why}: it was never away`)
+  }
+  t.match((await metrics.paymentCallFailures.get()).values, [{ labels: { dependency: `node of ${id}` }, value: 3 }])
+
+  const node = watchNode(await open(), log, metrics)
+  upstream.answer = answers((response) =>
+    json(response, { jsonrpc: '2.0', id: '1', error: { code: -32602, message: 'Invalid param' } }),
+  )
+  await t.rejects(node.balanceOf(SOLANA_PAY_TO))
+  t.same(logged(), [], 'an error of JSON-RPC is an answer')
+  upstream.answer = answers((response) => json(response, { jsonrpc: '2.0', id: '1', result: 7 }))
+  t.equal(await node.balanceOf(SOLANA_PAY_TO), 0n, 'an account of another form holds nothing')
+  t.same(logged(), [])
+  upstream.answer = broken
+  await t.rejects(node.height())
+  t.match(logged(), [['dependency_away', `node of ${id}`]], 'our own question decides')
 })
