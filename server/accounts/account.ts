@@ -9,7 +9,7 @@ export const accountHandle = z
   .describe('Public: it is the requested_by of your receipts.')
 
 /**
- * Locks the account until the transaction ends. Whoever creates something that a tier limits holds this lock, so an account
+ * Locks the account until the transaction ends. A transaction that creates something that a tier limits holds this lock, so an account
  * creates such things one at a time. Otherwise two concurrent calls could both take the last place that the limit allows.
  */
 export async function lockAccount(tx: Tx, accountId: string): Promise<void> {

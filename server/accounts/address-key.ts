@@ -8,11 +8,28 @@ import { canonicalAddress, ipv6Groups } from '../outbound/addresses.ts'
  * the key `unknown`.
  */
 export function addressKey(address: string): string {
-  const bare = address
+  return keyOfBlock(bareAddress(address), 4)
+}
+
+/** Without port and zone. */
+function bareAddress(address: string): string {
+  return address
     .trim()
     .replace(/^\[(.*)\](:\d+)?$/, '$1')
     .replace(/^([\d.]+):\d+$/, '$1')
     .replace(/%.*$/, '')
+}
+
+/**
+ * As `addressKey`, for the network of an address: the /48 of an IPv6 address, which is what a provider gives one customer at most, as
+ * many as 65,536 /64s. An IPv4 address is its own network.
+ */
+export function networkKey(address: string): string {
+  return keyOfBlock(bareAddress(address), 3)
+}
+
+/** @param groupsKept groups of 16 bits that an IPv6 address is known by */
+function keyOfBlock(bare: string, groupsKept: number): string {
   if (isIP(bare) === 4) return bare
   if (isIP(bare) !== 6) return 'unknown'
   const groups = ipv6Groups(canonicalAddress(bare))
@@ -23,7 +40,7 @@ export function addressKey(address: string): string {
       .flatMap((group) => [group >> 8, group & 255])
       .join('.')
   return `${groups
-    .slice(0, 4)
+    .slice(0, groupsKept)
     .map((group) => group.toString(16))
-    .join(':')}::/64`
+    .join(':')}::/${groupsKept * 16}`
 }

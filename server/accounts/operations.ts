@@ -3,6 +3,7 @@ import { z } from 'zod'
 import type { Api } from '../context.ts'
 import { transact } from '../db/pool.ts'
 import { AppError } from '../errors.ts'
+import { isPlainLine, PLAIN_LINE } from '../interface/scalars.ts'
 import { defineAccountOperation, defineExchange, Reply } from '../operation.ts'
 import { accountHandle } from './account.ts'
 import { addApiKey, apiKeyRow, endApiKey, findApiKeys } from './api-keys.ts'
@@ -36,7 +37,7 @@ export const register = defineExchange({
 
 /** Throws AppError `handle_taken`, `daily_limit`, `rate_limited`. A registration that fails counts against no limit. */
 async function makeAccount(handle: string, address: string, api: Api): Promise<string> {
-  await api.limits.spendRegistration()
+  const giveBack = await api.limits.spendRegistration(address)
   try {
     return await transact(api.db, async (tx) => {
       const { apiKey } = await insertAccount(tx, handle)
@@ -45,15 +46,12 @@ async function makeAccount(handle: string, address: string, api: Api): Promise<s
       return apiKey
     })
   } catch (error) {
-    await api.limits.giveBackRegistration()
+    await giveBack()
     throw error
   }
 }
 
-const label = z
-  .string()
-  .max(100)
-  .refine((text) => text.isWellFormed() && !/\p{Cc}/u.test(text), 'must be text without control characters')
+const label = z.string().max(100).refine(isPlainLine, PLAIN_LINE)
 
 export const listApiKeys = defineAccountOperation({
   name: 'list_api_keys',

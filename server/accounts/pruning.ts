@@ -1,4 +1,4 @@
-// Deletes rows of accounts that have expired: counts of past days, ended keys, quote checks, simulated checkouts, billing events,
+// Deletes rows of accounts that have expired: counts of past days, ended keys, quote checks, free looks, simulated checkouts, billing events,
 // and accounts that were never used. Each run deletes in batches until none is left, so it keeps up with the rates that the limits allow. A
 // crash between batches leaves the rest for the next run.
 import { z } from 'zod'
@@ -29,6 +29,9 @@ const EXPIRING: readonly ExpiringTable[] = [
   { table: 'simulated_checkouts', column: 'expires_at', keptDays: 1, clock: NOW },
   { table: 'quote_check_days', column: 'day', keptDays: 2, clock: NOW_UTC },
   { table: 'quote_checks', column: 'expires_at', keptDays: 0, clock: NOW },
+  { table: 'looks', column: 'day', keptDays: 2, clock: NOW_UTC },
+  { table: 'operator_refusals', column: 'day', keptDays: 400, clock: NOW_UTC },
+  { table: 'report_checks', column: 'expires_at', keptDays: 0, clock: NOW },
   { table: 'billing_events', column: 'received_at', keptDays: EVENT_DAYS, clock: NOW },
 ]
 

@@ -3,8 +3,9 @@
 import type { Redis } from 'ioredis'
 import { RateLimiterRedis, RateLimiterRes } from 'rate-limiter-flexible'
 import { AppError } from '../errors.ts'
-import { addressKey } from './address-key.ts'
+import { addressKey, networkKey } from './address-key.ts'
 import { type CallCount, CallCounts } from './call-counts.ts'
+import { buildSharedBudget, partsOf } from './shared-budget.ts'
 import { CALLER_LIMITS, LIMITS, type Tier, type TierLimits } from './tiers.ts'
 
 /** The kinds of calls that an account has a limited number of in a minute or an hour. */
@@ -39,12 +40,16 @@ export interface RateLimits {
   /** Counts a key that needs a query; `giveBackLookUp` uncounts one that exists. */
   spendLookUp(address: string): Promise<void>
   giveBackLookUp(address: string): Promise<void>
-  /** Counts one registration of all callers together; `giveBackRegistration` uncounts one that failed. */
-  spendRegistration(): Promise<void>
-  giveBackRegistration(): Promise<void>
+  /** Counts one registration of all callers together; the function returned uncounts one that failed. */
+  spendRegistration(address: string): Promise<() => Promise<void>>
+  /** Counts one new quote, of the caller's network and of all callers together. */
+  spendQuote(address: string): Promise<void>
   /** Counts one attempt to sign in to the operator's dashboard. */
   spendSignIn(address: string): Promise<void>
 }
+
+/** The time of the limits on quotes. */
+const QUOTE_SECONDS = 900
 
 /** An address with more calls than this many times its limit is flooding. */
 const FLOOD_FACTOR = 10
@@ -66,7 +71,17 @@ export function buildRateLimits(perMinute: number, redis: Redis | undefined): Ra
   const addresses = build('address', perMinute)
   const lookUps = build('look-up', CALLER_LIMITS.unknown_keys_per_minute)
   const recoveries = build('recovery', CALLER_LIMITS.recoveries_per_minute)
-  const registrations = build('registration', CALLER_LIMITS.registrations_per_minute)
+  const share = (name: string, points: number, seconds: number, recentSeconds: number) => {
+    const { common, reserve } = partsOf(points)
+    return buildSharedBudget({
+      common: build(name, common, seconds),
+      reserve: build(`${name}-reserve`, reserve, seconds),
+      recent: build(`${name}-recent`, Number.MAX_SAFE_INTEGER, recentSeconds),
+    })
+  }
+  const registrations = share('registration', CALLER_LIMITS.registrations_per_minute, 60, 3600)
+  const quotes = share('quote', CALLER_LIMITS.quotes_in_all, QUOTE_SECONDS, QUOTE_SECONDS)
+  const quotesOfNetwork = build('quote-network', CALLER_LIMITS.quotes_per_network, QUOTE_SECONDS)
   const spendOn = async (limiter: Limiter, key: string, what: string) => {
     const refusal = await consume(limiter, key)
     if (refusal) throw refused(`More than ${limiter.points} ${what} in a minute`, refusal)
@@ -89,8 +104,23 @@ export function buildRateLimits(perMinute: number, redis: Redis | undefined): Ra
     spendRecovery: (requestId) => spendOn(recoveries, requestId, 'recoveries of one request'),
     spendLookUp: (address) => spendOn(lookUps, addressKey(address), 'unknown API keys from one address'),
     giveBackLookUp: (address) => lookUps.takeBack(addressKey(address)),
-    spendRegistration: () => spendOn(registrations, 'all', 'registrations by all callers together'),
-    giveBackRegistration: () => registrations.takeBack('all'),
+    async spendRegistration(address) {
+      const { refusal, giveBack } = await registrations.spend(networkKey(address))
+      if (refusal)
+        throw refused(
+          `More than ${CALLER_LIMITS.registrations_per_minute} registrations by all callers in a minute`,
+          refusal,
+        )
+      return giveBack
+    },
+    async spendQuote(address) {
+      const network = networkKey(address)
+      const own = await consume(quotesOfNetwork, network)
+      if (own) throw refused(`More than ${CALLER_LIMITS.quotes_per_network} quotes from one network in 15 minutes`, own)
+      const { refusal } = await quotes.spend(network)
+      if (refusal)
+        throw refused(`More than ${CALLER_LIMITS.quotes_in_all} quotes by all callers in 15 minutes`, refusal)
+    },
   }
 }
 
@@ -101,8 +131,8 @@ const UNLIMITED = {
   spendRecovery: async () => {},
   spendLookUp: async () => {},
   giveBackLookUp: async () => {},
-  spendRegistration: async () => {},
-  giveBackRegistration: async () => {},
+  spendRegistration: async () => async () => {},
+  spendQuote: async () => {},
 }
 
 interface Limiter {

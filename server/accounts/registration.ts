@@ -4,8 +4,9 @@ import { createHmac, type KeyObject, randomUUID } from 'node:crypto'
 import { z } from 'zod'
 import { nothing, sql, type Tx } from '../db/pool.ts'
 import { AppError } from '../errors.ts'
-import { addressKey } from './address-key.ts'
+import { addressKey, networkKey } from './address-key.ts'
 import { insertApiKey } from './api-keys.ts'
+import { NEWCOMER_USES, partsOf } from './shared-budget.ts'
 import { CALLER_LIMITS, refuseToday } from './tiers.ts'
 
 /** The service's own receipts carry these names in `requested_by`. An account with such a name could pass for the service. */
@@ -36,18 +37,32 @@ export async function insertAccount(tx: Tx, handle: string): Promise<{ accountId
 }
 
 /**
- * Counts one registration, in the transaction that makes the account: a registration that fails does not count. The address
- * is not stored, only a keyed hash of it, which is deleted when the day is over. Throws AppError `daily_limit`.
- * @param secret keys the hash
+ * Counts one registration, of its address, of its network and of all callers, in the transaction that makes the account: a
+ * registration that fails does not count. Addresses are not stored, only keyed hashes of them, which are deleted when the day is over.
+ * Throws AppError `daily_limit`.
+ * @param secret keys the hashes
  */
 export async function countRegistration(tx: Tx, secret: KeyObject, address: string): Promise<void> {
-  const most = CALLER_LIMITS.registrations_per_day
-  const addressHash = createHmac('sha256', secret).update(addressKey(address)).digest()
-  const counted = await tx.maybeOneFirst(sql.type(z.object({ registrations: z.number() }))`
+  const { registrations_per_day, registrations_per_network_per_day, registrations_in_all_per_day } = CALLER_LIMITS
+  const hash = (name: string) => createHmac('sha256', secret).update(name).digest()
+  const ofAddress = await countToday(tx, hash(addressKey(address)))
+  if (ofAddress > registrations_per_day)
+    throw refuseToday(`registrations: ${registrations_per_day} a day (UTC) from one address.`)
+  const ofNetwork = await countToday(tx, hash(`network ${networkKey(address)}`))
+  if (ofNetwork > registrations_per_network_per_day)
+    throw refuseToday(`registrations: ${registrations_per_network_per_day} a day (UTC) from one network.`)
+  // Last, because everyone's row is locked until the transaction ends.
+  const ofAll = await countToday(tx, hash('all'))
+  const { common } = partsOf(registrations_in_all_per_day)
+  if (ofAll > (ofNetwork <= NEWCOMER_USES ? registrations_in_all_per_day : common))
+    throw refuseToday(`registrations: ${registrations_in_all_per_day} a day (UTC) by all callers.`)
+}
+
+/** The count of today with this call. */
+function countToday(tx: Tx, hash: Buffer): Promise<number> {
+  return tx.oneFirst(sql.type(z.object({ registrations: z.number() }))`
     insert into registration_days (day, address_hash, registrations)
-    values ((now() at time zone 'utc')::date, ${sql.binary(addressHash)}, 1)
+    values ((now() at time zone 'utc')::date, ${sql.binary(hash)}, 1)
     on conflict (day, address_hash) do update set registrations = registration_days.registrations + 1
-      where registration_days.registrations < ${most}
     returning registrations`)
-  if (counted === null) throw refuseToday(`registrations: ${most} a day (UTC) from one address.`)
 }

@@ -102,8 +102,16 @@ export const CALLER_LIMITS = {
   recoveries_per_minute: 120,
   /** Registrations per address and UTC day. */
   registrations_per_day: 20,
-  /** Registrations by all callers together. */
+  /** Registrations per IPv6 /48 and UTC day. */
+  registrations_per_network_per_day: 100,
+  /** Registrations by all callers together; a quarter is kept for networks that made none in the last hour. */
   registrations_per_minute: 120,
+  /** The same for a UTC day; a quarter is kept for networks that made none on this day. */
+  registrations_in_all_per_day: 10_000,
+  /** New quotes per IPv6 /48 in a quarter of an hour, which is how long a quote stays open by default. */
+  quotes_per_network: 2000,
+  /** New quotes by all callers together in a quarter of an hour; a quarter is kept for networks that asked for none lately. */
+  quotes_in_all: 60_000,
   /**
    * Calls that wait for a result, per account, or per address for callers without an account. A further call is
    * answered at once.
@@ -132,6 +140,19 @@ export const PUBLIC_LIMITS = {
   in_flight_per_domain: 64,
   /** Quotes for one address that are neither paid nor expired. */
   open_quotes_per_address: 500,
+} as const
+
+/** Quote checks and free looks of callers without an account, per address; an IPv6 address counts with its /64. */
+export const ADDRESS_LIMITS = {
+  quote_check_pages_per_day: 25,
+  quote_checks_in_flight: 4,
+  /** Free looks at a time; how many a day, TRY_PER_ADDRESS_PER_DAY says. */
+  looks_in_flight: 4,
+  /** Reports whose check is a task. */
+  reports: 20,
+  /** Pages a day for all addresses together, and reports that are kept. */
+  all_quote_check_pages_per_day: 20_000,
+  all_reports: 2000,
 } as const
 
 /** USD per month. */

@@ -156,7 +156,7 @@ function openSearch(search: () => Promise<void>, log: Logger): Search {
         await search()
       }
     } catch (error) {
-      log.warn({ event: 'courier_failed', err: error })
+      log.warn({ event: 'delivery_failed', err: error })
     } finally {
       running = false
     }
@@ -194,5 +194,5 @@ const ROUND_MS = 1000
 
 /** Wakes the loop every ROUND_MS until disposed. */
 export function openRounds(loop: DeliveryLoop, log: Logger): AsyncDisposable {
-  return every(ROUND_MS, loop.wake, (error) => log.warn({ event: 'courier_failed', err: error }))
+  return every(ROUND_MS, loop.wake, (error) => log.warn({ event: 'delivery_failed', err: error }))
 }

@@ -64,7 +64,7 @@ export function defineAlertOperations<
     kind: 'transaction',
     input: z.strictObject({
       name: ownerName,
-      limit: wholeNumber(1, MAX_PAGE).default(20),
+      limit: wholeNumber(1, MAX_PAGE).prefault(20),
       before: wholeNumber(1).optional().describe('`next` of the previous page.'),
     }),
     output: z.strictObject({

@@ -2,11 +2,12 @@
 // watch and is deleted with it.
 import { createHmac, type KeyObject, randomUUID } from 'node:crypto'
 import { z } from 'zod'
+import type { Config } from '../config.ts'
 import { nothing, sql, type Tx } from '../db/pool.ts'
 import { utcSeconds } from '../db/time.ts'
 import { AppError } from '../errors.ts'
 import { registrableDomain } from '../outbound/registrable-domain.ts'
-import { type Fixtures, hostOf, parsePublicUrl } from '../outbound/url-policy.ts'
+import { hostOf, parsePublicUrl } from '../outbound/url-policy.ts'
 import { laneOf } from './lanes.ts'
 import { wakeDelivery } from './outbox.ts'
 
@@ -23,14 +24,22 @@ export const webhookUrl = z
  * Reads the URL of a webhook by the URL policy. The addresses of its host are checked at every delivery. Throws AppError
  * `invalid_request` for every refusal: to the caller it is an invalid member of the body.
  */
-export function readWebhookUrl(url: string, fixtures: Fixtures): string {
+export function readWebhookUrl(
+  url: string,
+  { fixtures, paymentMode }: Pick<Config, 'fixtures' | 'paymentMode'>,
+): string {
   try {
     return parsePublicUrl(url, fixtures).href
   } catch (error) {
     if (!(error instanceof AppError)) throw error
-    throw new AppError('invalid_request', `webhook_url: ${error.message}`, { cause: error })
+    const hint = paymentMode === 'offline' ? ` ${OWN_RECEIVER}` : ''
+    throw new AppError('invalid_request', `webhook_url: ${error.message}${hint}`, { cause: error })
   }
 }
+
+const OWN_RECEIVER =
+  'To try a receiver on this machine, give it a name: start the service with FIXTURE_HOSTS="hook.test=127.0.0.1:PORT" and ' +
+  'FIXTURE_CA_FILE, let it answer https there, and use https://hook.test/.'
 
 /** Answers the webhook's id. @param url from `readWebhookUrl` */
 export async function insertWebhook(tx: Tx, accountId: string, url: string): Promise<string> {

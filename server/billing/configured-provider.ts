@@ -1,4 +1,5 @@
 // The billing provider that the configuration asks for.
+import { isLoopback } from '../config/reach.ts'
 import type { Config } from '../config.ts'
 import type { Database } from '../db/pool.ts'
 import { AppError } from '../errors.ts'
@@ -6,7 +7,7 @@ import type { Logger } from '../telemetry.ts'
 import type { BillingProvider } from './provider.ts'
 import { openSimulation } from './simulation.ts'
 
-type BillingConfig = Pick<Config, 'stripe' | 'stripeMissing' | 'paymentMode'>
+type BillingConfig = Pick<Config, 'stripe' | 'stripeMissing' | 'paymentMode' | 'host' | 'offlinePublic'>
 
 interface Parts {
   config: BillingConfig
@@ -27,9 +28,12 @@ export async function openBillingProvider(parts: Parts): Promise<BillingProvider
   return isSimulated(config) ? openSimulation(rest) : undefined
 }
 
-/** False for a partial setup of Stripe, which is a mistake and does not ask for the simulation. */
-function isSimulated({ stripe, stripeMissing, paymentMode }: BillingConfig): boolean {
-  return !stripe && stripeMissing.length === 0 && paymentMode === 'offline'
+/**
+ * A simulated checkout gives every tier for nothing, so it is on this machine only, or where OFFLINE_PUBLIC allows it. False for a
+ * partial setup of Stripe too, which is a mistake and does not ask for the simulation.
+ */
+function isSimulated({ stripe, stripeMissing, paymentMode, host, offlinePublic }: BillingConfig): boolean {
+  return !stripe && stripeMissing.length === 0 && paymentMode === 'offline' && (isLoopback(host) || offlinePublic)
 }
 
 /** Throws AppError `provider_unavailable` where there is no provider. */

@@ -128,7 +128,7 @@ export const openBillingPortal = defineAccountExchange({
   },
 })
 
-/** An answer that no cache may store: usage changes, and whoever has the address of a page can use it. */
+/** An answer that no cache may store: usage changes, and the address of a page is all that its use needs. */
 function fresh<T>(body: T): Reply<T> {
   return new Reply(body, { headers: { 'cache-control': 'no-store' } })
 }

@@ -19,7 +19,7 @@ import { findPortalConfiguration } from './stripe-portal.ts'
 /** The longest call, retries included, ends before a router gives up on the request. */
 const TIMEOUT_MS = 5000
 const MAX_RETRIES = 2
-/** Greatest age of a webhook's signature, in seconds. */
+/** Greatest age of a webhook's signature, and how far ahead of this clock its time may be, in seconds. */
 export const TOLERANCE_SECONDS = 300
 const PAGE = 100
 /** Marks the objects of this service in a Stripe account that may have other business. */
@@ -135,6 +135,9 @@ export function openStripe(settings: StripeSettings, log: Logger): StripeProvide
 
     readEvent(body, signature, nowMs) {
       try {
+        // Stripe's package refuses what is too old, and takes every time to come.
+        for (const [, seconds] of signature.matchAll(/(?:^|,)\s*t=(\d+)/g))
+          if (Number(seconds) > nowMs / 1000 + TOLERANCE_SECONDS) throw new Error('the signature is of a time to come')
         return stripe.webhooks.constructEvent(
           body,
           signature,

@@ -3,6 +3,7 @@ import { z } from 'zod'
 import { LIMITS, tierLimit } from '../accounts/tiers.ts'
 import { defineAccountExchange, defineAccountOperation, Reply } from '../operation.ts'
 import { isNotModified, requirePreconditions } from '../preconditions.ts'
+import { requireRoom } from './bounds.ts'
 import { deleteSlot, etagOf, listSlots, MAX_SLOT_BYTES, readSlot, slotName, slotRow, writeSlot } from './slots.ts'
 
 const bytes = z.custom<Buffer>((value) => value instanceof Buffer)
@@ -21,12 +22,13 @@ export const putJournalSlot = defineAccountOperation({
   rawBody: { member: 'data', limit: MAX_SLOT_BYTES },
   conditional: true,
   statuses: [200, 201],
-  errors: ['tier_limit', 'precondition_failed'],
+  errors: ['tier_limit', 'precondition_failed', 'capacity_exceeded'],
   kind: 'transaction',
   input: z.strictObject({ slot: slotName, data: bytes }),
   output: slotRow,
   async run({ slot, data }, { tx, caller, options }) {
     const { accountId, tier } = caller
+    if (tier === 'free') await requireRoom(tx)
     const written = await writeSlot(
       tx,
       { accountId, slot, content: data, limit: LIMITS[tier].journal_slots },

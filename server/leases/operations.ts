@@ -246,7 +246,7 @@ export const listLeases = defineAccountOperation({
   kind: 'transaction',
   input: z.strictObject({
     state: z.enum(['active', 'all']).default('all'),
-    limit: wholeNumber(1, MAX_PAGE).default(100),
+    limit: wholeNumber(1, MAX_PAGE).prefault(100),
     before: z.string().optional().describe('`next` of the previous page.'),
   }),
   output: z.strictObject({ leases: z.array(leaseOutput), next: leaseId.nullable() }),

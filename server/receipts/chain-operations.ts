@@ -72,14 +72,22 @@ function vkeyOf(checkpoint: string, pubkeys: readonly string[], origin: string):
 /** For a page that ends at or before the head: receipts never change, so it does not either. */
 const IMMUTABLE = 'public, max-age=31536000, immutable'
 
-export const rangeInput = z.strictObject({ from: serial.optional(), to: serial.optional() })
+/** Where a range without `from` begins. */
+const FIRST_SERIAL = 1
+
+export const rangeInput = z.strictObject({
+  from: serial.prefault(FIRST_SERIAL).describe('Serial of the first receipt.'),
+  to: serial
+    .optional()
+    .describe(`Serial of the last one. By default as far as ${PAGE_SIZE} receipts or the head allow.`),
+})
 
 /**
  * The range of an input. `to` is never beyond the head; a range that begins beyond it is empty, and its `to` is `from` - 1.
  * Throws AppError `invalid_request`.
  */
 export function resolveRange(input: z.output<typeof rangeInput>, head: Head): Range {
-  const from = input.from ?? 1
+  const { from } = input
   // Numbers beyond the safe ones have gaps: a page could seem longer than it is.
   const asked = input.to ?? Math.min(from + PAGE_SIZE - 1, Number.MAX_SAFE_INTEGER)
   if (from > asked) throw new AppError('invalid_request', 'from must not be above to.')
@@ -92,7 +100,7 @@ export const getChain = defineExchange({
   summary: 'Export a range of receipts, at most 1000',
   description:
     'The range ends at the head: `to` is then the head or, where `from` is beyond it, `from` - 1 with no attestations. ' +
-    'With both `from` and `to` given, and `to` not beyond the head, the receipts never change: caches may keep the ' +
+    'With `to` given and not beyond the head, the receipts never change: caches may keep the ' +
     'answer without limit, and `head_serial` is the head at the time it was made.',
   method: 'GET',
   path: '/v1/chain',
@@ -112,7 +120,7 @@ export const getChain = defineExchange({
   async run(input, { api, options }) {
     const head = await api.reader.head()
     const { body, etag } = await api.reader.pages.read(resolveRange(input, head), head)
-    const fixed = input.from !== undefined && input.to !== undefined && input.to <= head.serial
+    const fixed = input.to !== undefined && input.to <= head.serial
     const headers = { 'cache-control': fixed ? IMMUTABLE : 'public, no-cache', ...(etag !== '' && { etag }) }
     if (etag !== '' && isNotModified(options, etag.slice('W/'.length)))
       return Reply.bytes(Buffer.alloc(0), { status: 304, headers })

@@ -3,7 +3,7 @@ import { z } from 'zod'
 import { dailyLimit, LIMITS } from '../accounts/tiers.ts'
 import { AppError } from '../errors.ts'
 import { attestation } from '../interface/attestation.ts'
-import { codePoints, sha256Hex } from '../interface/scalars.ts'
+import { codePoints, isPlainLine, PLAIN_LINE, sha256Hex } from '../interface/scalars.ts'
 import {
   type AccountCall,
   defineAccountExchange,
@@ -35,9 +35,8 @@ const receiptOutput = z.strictObject({
 
 const label = z
   .string()
-  .refine((text) => text.isWellFormed() && codePoints(text) <= 200, 'must have at most 200 characters')
-  // biome-ignore lint/suspicious/noControlCharactersInRegex: control characters are what is refused
-  .refine((text) => !/[\u0000-\u001f\u007f-\u009f]/.test(text), 'must not hold control characters')
+  .refine((text) => codePoints(text) <= 200, 'must have at most 200 characters')
+  .refine(isPlainLine, PLAIN_LINE)
   .meta({ maxLength: 200 })
   .describe('Public, like the whole chain. Never put private data here.')
 
@@ -141,7 +140,7 @@ export const listReceipts = defineAccountOperation({
   scope: 'account:read',
   kind: 'transaction',
   input: z.strictObject({
-    limit: wholeNumber(1, MAX_LIST).default(100),
+    limit: wholeNumber(1, MAX_LIST).prefault(100),
     before: serial.optional().describe('`next` of the previous page.'),
   }),
   output: z.strictObject({

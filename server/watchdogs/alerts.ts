@@ -163,7 +163,7 @@ export async function raisePending({ db, chain, log }: Pick<Core, 'db' | 'chain'
     const due = seen && dueAlert(seen, { overdue: false, remind: false })
     if (due) await raiseOrWait({ db, chain }, due)
   } catch (error) {
-    log.warn({ event: 'telling_put_off', err: error })
+    log.warn({ event: 'alert_put_off', err: error })
   }
 }
 

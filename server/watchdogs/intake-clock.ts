@@ -17,7 +17,7 @@ const PERIOD_MS = 500
 export async function openIntakeClock(db: Database, log: Logger): Promise<AsyncDisposable> {
   let failing = false
   const onError = (error: unknown) => {
-    if (!failing) log.warn({ event: 'attendance_failed', err: error })
+    if (!failing) log.warn({ event: 'intake_clock_failed', err: error })
     failing = true
   }
   const record = async () => {

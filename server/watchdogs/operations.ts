@@ -4,6 +4,7 @@ import { LIMITS, tierLimit } from '../accounts/tiers.ts'
 import { defineAlertOperations, fresh } from '../alerts/operations.ts'
 import { readWebhookUrl, webhookSecret, webhookUrl } from '../alerts/webhooks.ts'
 import { AppError } from '../errors.ts'
+import { isPlainLine, PLAIN_LINE } from '../interface/scalars.ts'
 import { defineAccountExchange, defineAccountOperation, Reply, refuseOverflow } from '../operation.ts'
 import { draftTest, raisePending, raiseWatchdogAlert } from './alerts.ts'
 import {
@@ -58,7 +59,7 @@ export const putWatchdog = defineAccountOperation({
     const terms = { ...given, grace_s: given.grace_s ?? Math.max(MIN_GRACE_SECONDS, Math.ceil(given.interval_s / 10)) }
     const { made, watchdog } = await writeWatchdog(
       tx,
-      { accountId, name, url: readWebhookUrl(webhook_url, api.config.fixtures), terms, limit: LIMITS[tier].watchdogs },
+      { accountId, name, url: readWebhookUrl(webhook_url, api.config), terms, limit: LIMITS[tier].watchdogs },
       () => tierLimit('watchdogs', tier),
     )
     if (!made) return fresh(describe(watchdog))
@@ -76,7 +77,7 @@ const MAX_NOTE = 200
 
 const note = z
   .string()
-  .refine((text) => text.isWellFormed() && !/\p{Cc}/u.test(text), 'must be text without control characters')
+  .refine(isPlainLine, PLAIN_LINE)
   .refine((text) => [...text].length <= MAX_NOTE, `must have at most ${MAX_NOTE} characters`)
   .meta({ maxLength: MAX_NOTE })
 

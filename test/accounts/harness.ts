@@ -9,6 +9,7 @@ import { readConfig } from '../../server/config.ts'
 import { type Api, openApi, openCore } from '../../server/context.ts'
 import { openLog } from '../../server/telemetry.ts'
 import { openTestDatabase } from '../database.ts'
+import { usualAssessment } from '../system.ts'
 
 export interface Ask {
   key?: string
@@ -56,7 +57,7 @@ export async function openAccountHarness(env: Record<string, string> = {}): Prom
   opened.defer(() => rm(dataDir, { recursive: true, force: true }))
   const clock = { now: Date.now() }
   const openApiProcess = (more: Record<string, string> = {}) =>
-    openProcess({ DATA_DIR: dataDir, PORT: '0', ...env, ...more }, database.url, clock)
+    openProcess({ DATA_DIR: dataDir, PORT: '0', RATE_LIMIT_PER_MINUTE: '0', ...env, ...more }, database.url, clock)
   const firstProcess = opened.use(await openApiProcess())
   const tables = new pg.Pool({ connectionString: database.url, max: 2 })
   tables.on('error', () => {})
@@ -86,7 +87,11 @@ async function openProcess(
   await using opened = new AsyncDisposableStack()
   const log = openLog('silent')
   const core = opened.use(
-    await openCore(readConfig(env), databaseUrl, { log, maxConnections: 6, now: () => clock.now }),
+    await openCore(readConfig({ ...usualAssessment(env), ...env }), databaseUrl, {
+      log,
+      maxConnections: 6,
+      now: () => clock.now,
+    }),
   )
   const api = opened.use(await openApi(core))
   const server = opened.use(await openServer(api))

@@ -30,10 +30,13 @@ test('without expired rows nothing is deleted, and the lag is 0', async (t) => {
     'accounts',
     'api_keys',
     'billing_events',
+    'looks',
+    'operator_refusals',
     'quote_check_days',
     'quote_checks',
     'receipt_days',
     'registration_days',
+    'report_checks',
     'simulated_checkouts',
   ])
   for (const { table, seconds } of lags) t.equal(seconds, 0, table)

@@ -103,7 +103,7 @@ t.test('alerts of the service verify, also by the code of README', async (t) => 
   })
 
   const [, recipe = ''] =
-    read('../../client/README.md').match(/```js\n(import \{ createPublicKey, verify \}.*?)```/s) ?? []
+    read('../../docs/guide/sdk.md').match(/```js\n(import \{ createPublicKey, verify \}.*?)```/s) ?? []
   t.ok(recipe.trim().split('\n').length <= 9, 'a few lines')
   const { isAlert } = (await import(`data:text/javascript,${encodeURIComponent(recipe)}`)) as {
     isAlert(headers: object, body: Buffer, pubkeyHex: string): boolean

@@ -211,6 +211,8 @@ t.test('forged events are refused without a query and without a call to Stripe',
   const forgeries = {
     'another secret': { secret: 'whsec_of_somebody_else000000000000' },
     'signed 301 s ago': { age: 301 },
+    'signed 302 s ahead': { age: -302 },
+    'signed 4,000 s ahead': { age: -4000 },
     'another body': { alter: (body: string) => body.replace('canceled', 'active') },
     'a space more': { alter: (body: string) => `${body} ` },
     'no body': { alter: () => '' },

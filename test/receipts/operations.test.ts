@@ -49,6 +49,13 @@ t.test('an account signs digests into the chain and reads them back', async (t) 
   t.match(over, { status: 429, body: { error: { code: 'daily_limit' } } })
   t.match(over.headers.get('retry-after'), /^\d+$/)
 
+  for (const character of ['\u202e', '\u2028', '\u2029', '\u2066', '\u200f', '\u061c', '\n', '\u0085', '\u0000'])
+    t.match(
+      await call('POST', '/v1/receipt', { subject_sha256: digest('x'), label: `paid${character}100` }, auth),
+      { status: 400, body: { error: { code: 'invalid_request', message: /label: must be one line/ } } },
+      `U+${character.codePointAt(0)?.toString(16)}`,
+    )
+
   const page = await call('GET', '/v1/chain')
   t.match(page.body, { from: 1, to: 10, head_serial: 10 })
   const bySerial = new Map(made.map((answer) => [answer.body.attestation.serial, answer.body.attestation]))
@@ -76,18 +83,13 @@ t.test('pages that cannot change are immutable in caches; others are revalidated
   await append(12)
   const page = await get('/v1/chain?from=3&to=12')
   t.match(page.headers.get('cache-control'), /immutable/)
+  t.match((await get('/v1/chain?to=12')).headers.get('cache-control'), /immutable/, 'from serial 1')
   const etag = page.headers.get('etag') ?? ''
   t.match(etag, /^W\/"3-12-[0-9a-f]{64}"$/)
   const { head_serial, ...fixed } = getChain.output.parse(await page.json())
   t.equal(head_serial, 12)
 
-  for (const path of [
-    '/v1/chain',
-    '/v1/chain?from=3',
-    '/v1/chain?to=12',
-    '/v1/chain?from=3&to=13',
-    '/v1/chain?from=13&to=13',
-  ]) {
+  for (const path of ['/v1/chain', '/v1/chain?from=3', '/v1/chain?from=3&to=13', '/v1/chain?from=13&to=13']) {
     const open = await get(path)
     t.notMatch(open.headers.get('cache-control'), /immutable/, path)
     t.equal(open.status, 200)

@@ -1,7 +1,7 @@
 // A small chaos run of the bench: workers are killed, and each silence and each return is alerted exactly once. The silences
 // are moved into the past, so that they are due at once.
 import t from 'tap'
-import { runWatchdogChaos } from '../../bench/chaos-watchdogs.ts'
+import { runWatchdogChaos } from '../../bench/chaos/watchdogs.ts'
 import { openLab } from '../../bench/lab.ts'
 
 t.test('workers are killed while watchdogs fall silent and come back', async (t) => {

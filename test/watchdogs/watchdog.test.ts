@@ -108,6 +108,8 @@ t.test('invalid terms are refused, and so are URLs against the policy', async (t
     t.equal(answer.status, 400, JSON.stringify(changes).slice(0, 60))
     t.equal(answer.body.error.code, 'invalid_request')
   }
+  for (const webhook_url of ['http://localhost:3000/hook', 'https://localhost/'])
+    t.match((await putWatchdog(account, 'w', { webhook_url })).body.error.message, 'FIXTURE_HOSTS', 'how to name it')
   for (const name of ['a b', 'a%2Fb', 'ü', '%00', 'x'.repeat(129)]) {
     t.equal((await putWatchdog(account, name)).status, 400, name)
     t.equal((await beat(account, name)).status, 400, name)
