@@ -1,8 +1,9 @@
 // The job that checks one citation watch. The outcome is written together with the time of the next check, and a change of
 // state together with its alert. After a crash before that, the check is made again.
-import { describeAsked, OriginBusyError, type Origins } from '../../workers/retrieval/origins.ts'
+import { OriginBusyError, planWait } from '../../workers/retrieval/origin-wait.ts'
+import { type Origins, waitForTurn } from '../../workers/retrieval/origins.ts'
 import type { Core } from '../context.ts'
-import { enqueue, type Payload } from '../db/jobs.ts'
+import type { Payload } from '../db/jobs.ts'
 import { transact } from '../db/pool.ts'
 import { AppError } from '../errors.ts'
 import { Refused } from '../receipts/chain.ts'
@@ -42,55 +43,41 @@ export async function checkCitation(
   } catch (error) {
     // The watch is still due, so the next worker process takes it up.
     if (signal.aborted) return
-    if (error instanceof OriginBusyError) return waitForTurn(error, watch, tools)
+    if (error instanceof OriginBusyError && !(await waitForTurn(tools.origins, error, waitOf(error, watch, tools))))
+      return
     await transact(tools.db, (tx) => postponeCheck(tx, watch.id, POSTPONE_SECONDS))
     throw error
   }
 }
 
-/** Seconds after which a job in the line of an origin runs by itself, in case its wake-up was lost. */
-const FALLBACK_SECONDS = 60
-
-/**
- * Only this service's own request limits delay the check. The watch stays due, and its job waits for a turn at the
- * origin.
- */
-async function waitForTurn(busy: OriginBusyError, watch: CitationWatch, tools: Tools): Promise<void> {
-  const job = { ...watchJob(watch.id), runAt: new Date(Date.now() + FALLBACK_SECONDS * 1000) }
-  await transact(tools.db, async (tx) => {
-    await tools.origins.join(tx, busy, new Date(watch.next_check_at), job)
-    await enqueue(tx, [job])
-  })
-  await tools.origins.wake(busy.line)
-}
-
-/** Seconds that a check may wait for a turn at a busy origin. After that the page counts as unreadable. */
+/** Seconds that a check may wait for a turn at a busy origin. After that it is put off. */
 const MAX_WAIT_SECONDS = HOUR
 
 /**
- * A page that cannot be read is an outcome too. So is a host that sends Retry-After: it must not delay the checks of its
- * own pages for ever.
+ * The watch stays due, and its job waits for a turn at the origin. A host that asks for a pause must not delay the checks of its own
+ * pages for ever, so for that the check does not wait.
  */
+function waitOf(busy: OriginBusyError, watch: CitationWatch, tools: Tools) {
+  const since = new Date(watch.next_check_at)
+  const overdue = (tools.now() - since.getTime()) / 1000
+  return {
+    job: watchJob(watch.id),
+    since,
+    url: watch.source_url,
+    secondsLeft: busy.asked ? 0 : MAX_WAIT_SECONDS - overdue,
+  }
+}
+
+/** A page that cannot be read is an outcome too; one that this service found no time to read is not. */
 async function checkOrFail(watch: CitationWatch, tools: Tools, signal: AbortSignal): Promise<Check> {
   try {
     return await checkPage(watch, tools, signal)
   } catch (error) {
-    const failure = error instanceof OriginBusyError ? refusedTurn(error, watch, tools) : error
+    const failure = error instanceof OriginBusyError && error.asked ? planWait(error, watch.source_url, 0) : error
     if (signal.aborted || !(failure instanceof AppError)) throw error
     const checked_at = new Date(tools.now()).toISOString()
     return { outcome: 'unreadable', checked_at, code: failure.code, message: failure.message }
   }
-}
-
-/** The recorded outcome of a check that got no turn; null while it may still wait for one. */
-function refusedTurn({ asked }: OriginBusyError, watch: CitationWatch, tools: Tools): AppError | null {
-  if (asked) return new AppError('source_rate_limited', describeAsked(asked))
-  const overdueMs = tools.now() - Date.parse(watch.next_check_at)
-  if (overdueMs < MAX_WAIT_SECONDS * 1000) return null
-  return new AppError(
-    'source_rate_limited',
-    'The limit on requests to this host left no turn for this check within an hour.',
-  )
 }
 
 async function conclude(watch: CitationWatch, check: Check, tools: Tools): Promise<void> {

@@ -89,7 +89,7 @@ export const putCitationWatch = defineAccountOperation({
   output: watchOutput.extend({ webhook_secret: z.string().optional().describe('Once, when the watch is made.') }),
   async run(input, call) {
     const { tx, api, caller } = call
-    const url = readWebhookUrl(input.webhook_url, api.config.fixtures)
+    const url = readWebhookUrl(input.webhook_url, api.config)
     const citation = await findCitation(input, api, tx)
     await lockAccount(tx, caller.accountId)
     const present = await seekWatch(tx, caller.accountId, input.name)

@@ -2,12 +2,15 @@
 import type { ObservationCache } from '../../workers/retrieval/cache.ts'
 import { type Observing, observeSource } from '../../workers/retrieval/observation.ts'
 import { findQuotes } from '../../workers/text/quotes.ts'
+import type { Core } from '../context.ts'
 import { sha256 } from '../receipts/format.ts'
+import { freeLane } from '../verification/lane.ts'
 import { type Check, type CitationWatch, watchJob } from './watch.ts'
 
 /** The tools to read and search a page. */
 export interface PageTools extends Observing {
   cache: ObservationCache
+  config: Pick<Core['config'], 'fixtures'>
 }
 
 /** Age in seconds of an observation that is used instead of a new one: a page is often watched for several quotes. */
@@ -17,12 +20,13 @@ const MAX_AGE_SECONDS = 60
 export async function checkPage(watch: CitationWatch, tools: PageTools, signal: AbortSignal): Promise<Check> {
   const jobKey = watchJob(watch.id).key
   const url = watch.source_url
-  const visit = () => observeSource(url, tools, signal, jobKey)
+  const lane = freeLane(watch.account_id, url, tools)
+  const visit = () => observeSource(url, tools, { signal, jobKey, lane })
   const { observation } = await tools.cache.observe(url, MAX_AGE_SECONDS, visit, signal)
   const { content_sha256, text_sha256, normalized_text: text } = observation.source
   const seen = { checked_at: observation.checked_at, content_sha256, text_sha256 }
   const quotes = [{ quote: watch.quote, near: watch.last_seen.start }]
-  const [found] = await findQuotes(tools.threads, { text, quotes }, signal)
+  const [found] = await findQuotes(tools.threads, { text, quotes }, { signal, lane })
   if (!found || found.match === 'absent') return { outcome: 'vanished', ...seen }
   const { text: quote, start, end, similarity } = found.passage
   // A watch compares with the exact bought quote: another spelling is a change too.

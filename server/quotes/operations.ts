@@ -2,7 +2,7 @@
 import { z } from 'zod'
 import { transact } from '../db/pool.ts'
 import { AppError, ERROR_CODES, type ErrorCode } from '../errors.ts'
-import { type AccountCall, defineAccountExchange, endOfWait, Reply } from '../operation.ts'
+import { type Call, defineAccountExchange, endOfWait, Reply } from '../operation.ts'
 import { sourceDomain } from '../outbound/registrable-domain.ts'
 import { parsePublicUrl } from '../outbound/url-policy.ts'
 import { describeWork } from '../verification/pending-answer.ts'
@@ -19,7 +19,7 @@ import {
 
 /** The error codes of reading a page and searching in it. */
 const READING = ERROR_CODES.filter((code) => code.startsWith('source_'))
-const FAILURES: readonly ErrorCode[] = [...READING, 'execution_failed']
+const FAILURES: readonly ErrorCode[] = [...READING, 'execution_failed', 'capacity_exceeded']
 
 export const checkQuotes = defineAccountExchange({
   name: 'check_quotes',
@@ -43,7 +43,8 @@ export const checkQuotes = defineAccountExchange({
     const { api, caller } = call
     const { fixtures } = api.config
     const domain = sourceDomain(parsePublicUrl(input.source_url, fixtures), fixtures)
-    return answerCheck(await transact(api.db, (tx) => admitCheck(tx, { account: caller, input, domain })), call)
+    const owner = { id: caller.accountId, tier: caller.tier }
+    return answerCheck(await transact(api.db, (tx) => admitCheck(tx, { owner, input, domain })), owner.id, call)
   },
 })
 
@@ -64,27 +65,28 @@ export const getQuoteCheck = defineAccountExchange({
   pending: pendingQuoteCheck,
   async run({ check_id }, call) {
     if (!z.uuid().safeParse(check_id).success) throw unknown()
-    return answerCheck(check_id, call)
+    return answerCheck(check_id, call.caller.accountId, call)
   },
 })
 
 /**
  * Waits for the outcome, as long as the caller asks and the limits of the process allow. Throws the error of a failed
  * check.
+ * @param ownerId the account, or the id of an address (see address-checks.ts)
  */
-async function answerCheck(id: string, { api, caller, options }: AccountCall): Promise<Reply<never>> {
+export async function answerCheck(id: string, ownerId: string, { api, options }: Call): Promise<Reply<never>> {
   const enough = endOfWait(options, api.draining)
-  let check = await findCheck(api.db, caller.accountId, id)
+  let check = await findCheck(api.db, ownerId, id)
   while (check?.state === 'pending' && enough && !enough.aborted) {
     await api.changeEvents.waitForChange(check.id, enough)
-    check = await findCheck(api.db, caller.accountId, id)
+    check = await findCheck(api.db, ownerId, id)
   }
   if (!check) throw unknown()
   if (check.error) throw failureOf(check.error, check.pause)
   return check.result ? json(200, check.result) : answerPending(check, api)
 }
 
-async function answerPending({ id, waiting }: CheckView, api: AccountCall['api']): Promise<Reply<never>> {
+async function answerPending({ id, waiting }: CheckView, api: Call['api']): Promise<Reply<never>> {
   const { reason, retryAfterSeconds } = describeWork(waiting, {
     now: api.now(),
     hasWorker: await api.assessors.hasWorker(),

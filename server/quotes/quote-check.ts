@@ -7,6 +7,8 @@
 //
 // A pending check has a job. A crash at any time leaves it pending, and its job, or the sweep, begins it again: it has no effect
 // outside its own row.
+import { promisify } from 'node:util'
+import { gunzip, gzip } from 'node:zlib'
 import { z } from 'zod'
 import { enqueue } from '../db/jobs.ts'
 import { column, type Database, nothing, sql, type Tx } from '../db/pool.ts'
@@ -103,10 +105,12 @@ export function findCheck(db: Database, accountId: string, id: string): Promise<
 const workingCheck = z.object({
   id: z.uuid(),
   attempt: z.uuid(),
+  account_id: z.uuid(),
   body: quoteCheckInput,
   priority: z.number(),
   created_at: z.date(),
   begun: z.boolean(),
+  keeps_text: z.boolean(),
 })
 export type WorkingCheck = z.output<typeof workingCheck>
 
@@ -114,7 +118,7 @@ export type WorkingCheck = z.output<typeof workingCheck>
 export function claimCheck(db: Database, id: string, attempt: string): Promise<WorkingCheck | null> {
   return db.maybeOne(sql.prepared('claim_quote_check', workingCheck)`
     update quote_checks set attempt = ${attempt}, waiting = null where id = ${id} and state = 'pending'
-    returning id, attempt, body, priority, created_at, begun`)
+    returning id, attempt, account_id, body, priority, created_at, begun, keeps_text`)
 }
 
 /** Whether this attempt still holds the check. If so, no other attempt can take it before the transaction ends. */
@@ -123,15 +127,31 @@ export function holdsCheck(tx: Tx, check: Pick<WorkingCheck, 'id' | 'attempt'>):
     select 1 held from quote_checks where id = ${check.id} and attempt = ${check.attempt} and state = 'pending' for update`)
 }
 
-/** Writes nothing, and answers false, if another attempt has taken the check. */
-export async function completeCheck(db: Database, check: WorkingCheck, result: QuoteCheckResult): Promise<boolean> {
+/** Writes nothing, and answers false, if another attempt has taken the check. @param pageText of the page, kept for some checks */
+export async function completeCheck(
+  db: Database,
+  check: WorkingCheck,
+  result: QuoteCheckResult,
+  pageText: string,
+): Promise<boolean> {
+  const kept = check.keeps_text ? sql.binary(await deflate(pageText)) : null
   const bytes = Buffer.from(JSON.stringify(quoteCheckResult.parse(result)))
   const { rowCount } = await db.query(sql.prepared('complete_quote_check', nothing)`
     update quote_checks
-    set state = 'completed', result = ${sql.binary(bytes)}, attempt = null, waiting = null, changed_at = now(),
+    set state = 'completed', result = ${sql.binary(bytes)}, page_text = ${kept}, attempt = null, waiting = null, changed_at = now(),
         expires_at = now() + ${KEEP_SECONDS} * interval '1 second'
     where id = ${check.id} and attempt = ${check.attempt} and state = 'pending'`)
   return rowCount === 1
+}
+
+const deflate = promisify<string, Buffer>(gzip)
+const inflate = promisify<Buffer, Buffer>(gunzip)
+
+/** The text of the page that a check read. Null for a check that is not kept, or keeps no text. */
+export async function findPageText(db: Database, id: string): Promise<string | null> {
+  const kept = await db.maybeOneFirst(sql.type(z.object({ page_text: z.instanceof(Buffer).nullable() }))`
+    select page_text from quote_checks where id = ${id} and state = 'completed' and expires_at > now()`)
+  return kept && (await inflate(kept)).toString()
 }
 
 /**

@@ -1,0 +1,70 @@
+// Quote checks of callers without an account, who are told apart by their address, and the reports that such callers have checked.
+import { randomUUID } from 'node:crypto'
+import { z } from 'zod'
+import { ADDRESS_LIMITS } from '../accounts/tiers.ts'
+import { type Database, nothing, sql, type Tx, transact } from '../db/pool.ts'
+import { AppError } from '../errors.ts'
+import type { Call, Reply } from '../operation.ts'
+import { sourceDomain } from '../outbound/registrable-domain.ts'
+import { parsePublicUrl } from '../outbound/url-policy.ts'
+import { addressKeyOf } from '../verification/in-flight-limits.ts'
+import { admitCheck } from './admission.ts'
+import { answerCheck } from './operations.ts'
+import type { QuoteCheckInput } from './quote-check.ts'
+
+/** The id under which checks of this address are stored and counted: a UUID of version 8. */
+export function ownerOf({ api, credentials }: Pick<Call, 'api' | 'credentials'>): string {
+  const bytes = Buffer.from(addressKeyOf(credentials.address, api.secrets.address))
+  bytes.writeUInt8((bytes.readUInt8(6) & 0x0f) | 0x80, 6)
+  bytes.writeUInt8((bytes.readUInt8(8) & 0x3f) | 0x80, 8)
+  return bytes.toString('hex').replace(/^(.{8})(.{4})(.{4})(.{4})/, '$1-$2-$3-$4-')
+}
+
+/** As the operation for accounts: 200 with the answer, or 202, and the id of the check. Throws its errors, with the limits of addresses. */
+export async function checkQuotesOf(
+  input: QuoteCheckInput,
+  call: Call,
+  ownerId: string = ownerOf(call),
+): Promise<{ id: string; reply: Reply<never> }> {
+  const { fixtures } = call.api.config
+  const domain = sourceDomain(parsePublicUrl(input.source_url, fixtures), fixtures)
+  const id = await transact(call.api.db, (tx) => admitCheck(tx, { owner: { id: ownerId, tier: null }, input, domain }))
+  return { id, reply: await answerCheck(id, ownerId, call) }
+}
+
+/** As the migration says. */
+export const REPORT_KEPT_MS = 86_400_000
+
+const reportRow = z.object({ id: z.string(), owner_id: z.string(), markdown: z.string(), created_at: z.date() })
+export type StoredReport = z.output<typeof reportRow>
+
+/** Keeps a report for a day, under an id that cannot be guessed. Throws AppError `rate_limited`. */
+export function storeReport(markdown: string, call: Call): Promise<StoredReport> {
+  const owner = ownerOf(call)
+  return transact(call.api.db, async (tx) => {
+    await requireRoom(tx, owner)
+    return tx.one(sql.type(reportRow)`
+      insert into report_checks (id, owner_id, markdown) values (${randomUUID()}, ${owner}, ${markdown})
+      returning id::text, owner_id::text, markdown, created_at`)
+  })
+}
+
+async function requireRoom(tx: Tx, owner: string) {
+  const { n, all } = await tx.one(sql.type(z.object({ n: z.number(), all: z.number() }))`
+    select count(*) filter (where owner_id = ${owner} and expires_at > now()) n, count(*) "all" from report_checks`)
+  if (all >= ADDRESS_LIMITS.all_reports)
+    throw new AppError('rate_limited', 'Too many reports are being checked.', { headers: { 'retry-after': '3600' } })
+  if (n < ADDRESS_LIMITS.reports) return
+  const about = `An address can have ${ADDRESS_LIMITS.reports} reports checked as tasks a day.`
+  throw new AppError('rate_limited', about, { headers: { 'retry-after': '3600' } })
+}
+
+/** Null for a report that is not kept, or not any more. */
+export function findReport(db: Database, id: string): Promise<StoredReport | null> {
+  return db.maybeOne(sql.type(reportRow)`
+    select id::text, owner_id::text, markdown, created_at from report_checks where id = ${id} and expires_at > now()`)
+}
+
+export async function dropReport(db: Database, id: string): Promise<void> {
+  await db.query(sql.type(nothing)`delete from report_checks where id = ${id}`)
+}
