@@ -108,18 +108,18 @@ export class BlockBuilder {
     const { part, shown: show, collapses } = this.#spelling
     const parts: { shown: string | null; from: number; to: number }[] = []
     let compared = 0
-    part.lastIndex = start
-    while (part.lastIndex < end) {
-      const from = part.lastIndex
-      const [found] = part.exec(this.#file) ?? []
+    const source = this.#file.slice(start, end)
+    part.lastIndex = 0
+    while (part.lastIndex < source.length) {
+      const from = start + part.lastIndex
+      const [found] = part.exec(source) ?? []
       if (!found) return null
       const shown = show(found)
-      if (shown !== null && part.lastIndex > end) return null
-      const text = shown ?? found.slice(0, end - from)
+      const text = shown ?? found
       if (!value.startsWith(text, compared)) return null
       compared += text.length
       const isSpace = collapses && /^[ \t\n\f\r]+$/.test(text)
-      parts.push({ shown: isSpace ? ' ' : shown, from, to: Math.min(part.lastIndex, end) })
+      parts.push({ shown: isSpace ? ' ' : shown, from, to: from + found.length })
     }
     return compared === value.length ? parts : null
   }

@@ -60,6 +60,7 @@ class Finder {
   readonly #references: References
   readonly #called: Set<string>
   readonly #claims = new Set<string>()
+  readonly #sentences = new Map<Span, string | null>()
   /** Links that attribute the block quotation before them. */
   readonly #used = new Set<Link>()
   #groups = 0
@@ -147,15 +148,20 @@ class Finder {
     }
   }
 
-  #sentence(link: Link, { text, links }: Block, sentences: Span[]): string | null {
+  /** Of the links of one sentence, only the first reads it. */
+  #sentence(link: Link, block: Block, sentences: Span[]): string | null {
     const before = sentences[lastAt(sentences, link.start - 1, ({ start }) => start)]
     const span =
       before && within(link, before) ? before : sentences[lastAt(sentences, link.start, ({ start }) => start)]
     // Longer than a claim can be, and than any sentence.
     if (!span || span.end - span.start > MAX_SENTENCE) return null
-    const sentence = clean(text.slice(span.start, span.end), links, span.start)
+    const known = this.#sentences.get(span)
+    if (known !== undefined) return known
+    const sentence = clean(block.text.slice(span.start, span.end), block.links, span.start)
     // A sentence that ends with a colon only introduces something else.
-    return isQuotation(sentence) && !sentence.endsWith(':') ? sentence : null
+    const found = isQuotation(sentence) && !sentence.endsWith(':') ? sentence : null
+    this.#sentences.set(span, found)
+    return found
   }
 
   #blockQuotation(n: number): void {

@@ -10,6 +10,11 @@ const MAX_PREFIX = 160
 const MAX_MARKS = 2000
 const MAX_OPEN_BRACKETS = 200
 const MAX_BRACKETS = 5000
+const MAX_TAGS = 10_000
+/** The sum of the places at which lists and quotations end: at each, the parser copies what it has read so far. */
+const MAX_COPIED = 40_000_000
+/** A line that goes on with a quotation's paragraph without its mark: the parser searches the paragraph, which is slower than to copy. */
+const LAZY_LINE = 10
 
 /** Throws UnreadableReportError, which names the line. */
 export function checkSize(text: string): void {
@@ -23,32 +28,55 @@ export function checkMarkdown(text: string): void {
   let marks = 0
   let open = 0
   let brackets = 0
-  let number = 0
-  for (const line of text.split(/\r\n|\n|\r/)) {
-    number++
+  let tags = 0
+  let copied = 0
+  let before = ''
+  let paragraph = 0
+  for (const { line, number, start } of linesOf(text)) {
     const refuse = (what: string) => {
       throw new UnreadableReportError(`Line ${number} ${what}, which takes too long to read.`)
     }
     const [prefix = ''] = PREFIX.exec(line) ?? []
     if (prefix.length > MAX_PREFIX && /[-+*>.)]/.test(prefix)) refuse('is nested too deeply')
-    if (BEGINS.test(line)) {
+    const isBlank = prefix.length === line.length
+    const begins = BEGINS.test(line)
+    if (begins) paragraph = start
+    if (isBlank ? before.includes('>') && prefix === '' : prefix.length < before.length)
+      copied += start + LAZY_LINE * (start - paragraph)
+    if (copied > MAX_COPIED) refuse('ends one of very many lists or quotations')
+    if (!isBlank || prefix !== '') before = prefix
+    if (begins) {
       marks = 0
       open = 0
       brackets = 0
+      tags = 0
     }
-    for (const [mark] of line.matchAll(/[*_~]+|[[\]]/g)) {
+    for (const [mark] of line.matchAll(/[*_~]+|[[\]<]/g)) {
       if (mark === '[') {
         open++
         brackets++
-      } else if (mark === ']') open = Math.max(0, open - 1)
+      } else if (mark === '<') tags++
+      else if (mark === ']') open = Math.max(0, open - 1)
       else marks++
       if (open > MAX_OPEN_BRACKETS) refuse('opens too many brackets')
       if (brackets > MAX_BRACKETS) refuse('belongs to a paragraph with too many brackets')
+      if (tags > MAX_TAGS) refuse('belongs to a paragraph with too many tags')
       if (marks > MAX_MARKS) refuse('belongs to a paragraph with too many marks of emphasis')
     }
   }
 }
 
+function* linesOf(text: string) {
+  let start = 0
+  for (let number = 1; start <= text.length; number++) {
+    LINE_END.lastIndex = start
+    const { index, 0: end } = LINE_END.exec(text) ?? { index: text.length, 0: ' ' }
+    yield { line: text.slice(start, index), number, start }
+    start = index + end.length
+  }
+}
+
+const LINE_END = /\r\n|\n|\r/g
 const PREFIX = /^(?:[ \t>]|[-+*](?=[ \t])|\d{1,9}[.)](?=[ \t]))*/
 /** A line at which a new paragraph, item, row or heading begins. */
 const BEGINS = /^[ \t>]*(?:$|[-+*][ \t]|#{1,6}[ \t]|\||\d{1,9}[.)][ \t])/

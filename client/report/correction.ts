@@ -44,7 +44,7 @@ function correct(
 ): Correction[] {
   const words = found?.match === 'near' ? nearestWords(found) : null
   if (!replaceable || words === null) return []
-  const after = withinMarks(words.replace(/[\s,.;:]+$/, ''), mark)
+  const after = withinMarks(trimStops(words), mark)
   const spelled = syntax === 'html' ? spellHtml(after) : spellMarkdown(after)
   return [{ ...replaceable, before: text, after, spelled, url }]
 }
@@ -57,6 +57,12 @@ function withinMarks(text: string, mark: string | null): string {
   if (mark === '«' || mark === '»') return text.replaceAll('«', '‹').replaceAll('»', '›')
   if (mark === '「') return text.replaceAll('「', '『').replaceAll('」', '』')
   return text
+}
+
+function trimStops(words: string): string {
+  let end = words.length
+  while (end > 0 && /[\s,.;:]/.test(words[end - 1]!)) end--
+  return words.slice(0, end)
 }
 
 const spellHtml = (text: string) => text.replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('>', '&gt;')

@@ -11,6 +11,8 @@ type Element = DefaultTreeAdapterTypes.Element
 
 /** Elements within elements. Browsers go no deeper than 512. */
 const MAX_DEPTH = 512
+/** Quotations within quotations that count as quotations of their own. */
+const MAX_QUOTED = 4
 /** Elements that a parser may make for each `<` of the file: wrong nesting makes it repeat elements. */
 const MAX_REPEATED = 4
 
@@ -27,7 +29,8 @@ export async function readHtml(file: string): Promise<Report> {
 /** Throws UnreadableReportError for a file that would take more than linear time. */
 function parse({ parse, defaultTreeAdapter }: Parser, file: string): Node {
   let depth = 0
-  let left = 1000 + MAX_REPEATED * (file.split('<').length - 1)
+  let left = 1000
+  for (let i = file.indexOf('<'); i >= 0; i = file.indexOf('<', i + 1)) left += MAX_REPEATED
   const refuse = (why: string): never => {
     throw new UnreadableReportError(`The report ${why}.`)
   }
@@ -74,6 +77,8 @@ class Reader {
   readonly #noteOf = new Map<Element, string>()
   #builder: BlockBuilder
   #quotations = 0
+  /** Open quotations within a line. */
+  #quoted = 0
   #lists = 0
 
   constructor(file: string, spelling: Spelling) {
@@ -102,7 +107,7 @@ class Reader {
       if (name && element && block && (element === block || isEmpty(element)) && !named.has(name))
         named.set(name, block)
       const href = element?.tagName === 'a' ? attribute(element, 'href') : null
-      if (element && href?.startsWith('#') && CALL.test(textOf(element).trim())) called.add(decodeName(href))
+      if (element && href?.startsWith('#') && isCall(element)) called.add(decodeName(href))
       for (const child of childrenOf(node)) visit(child, block)
     }
     visit(document, null)
@@ -189,18 +194,20 @@ class Reader {
     const from = this.#builder.length
     const href = element.tagName === 'a' ? attribute(element, 'href') : null
     this.#builder.enter()
-    if (element.tagName === 'q' || href !== null) this.#builder.fence()
+    const isQuoted = element.tagName === 'q'
+    if (isQuoted) this.#quoted++
+    if (isQuoted || href !== null) this.#builder.fence()
     if (FIXED.has(element.tagName)) this.#builder.fixed(textOf(element).replace(/\s+/g, ' '), spanOf(element))
     else this.#inside(element, context, role)
     this.#builder.leave()
     if (EMPTY.has(element.tagName)) this.#builder.fence()
-    if (element.tagName === 'q') {
+    if (isQuoted) {
       this.#builder.fence()
-      this.#builder.quote(from)
+      if (this.#quoted-- <= MAX_QUOTED) this.#builder.quote(from)
     }
     if (href === null) return
     const isInside = href.startsWith('#')
-    const note = isInside && CALL.test(textOf(element).trim()) ? (this.#notes.get(decodeName(href)) ?? null) : null
+    const note = isInside && isCall(element) ? (this.#notes.get(decodeName(href)) ?? null) : null
     if (!isInside || note !== null)
       this.#builder.link(from, { url: isInside ? null : href, note, source: spanOf(element) })
   }
@@ -228,12 +235,28 @@ function attribute(element: Element, name: string): string | null {
   return element.attrs.find((one) => one.name === name)?.value ?? null
 }
 
-function textOf(node: Node): string {
-  if (node.nodeName === '#text' && 'value' in node) return node.value
-  return childrenOf(node).map(textOf).join('')
+function textOf(element: Element): string {
+  return textWithin(element, Number.POSITIVE_INFINITY) ?? ''
 }
 
-const isEmpty = (element: Element) => textOf(element).trim() === ''
+/** Null for an element of more nodes. */
+function textWithin(element: Element, most: number): string | null {
+  const parts: string[] = []
+  let left = most
+  const visit = (node: Node) => {
+    if (--left < 0) return
+    if (node.nodeName === '#text' && 'value' in node) parts.push(node.value)
+    else for (const child of childrenOf(node)) if (left >= 0) visit(child)
+  }
+  visit(element)
+  return left < 0 ? null : parts.join('')
+}
+
+/** Nodes in the call of a note, and in an empty anchor. */
+const LONGEST_CALL = 20
+
+const isEmpty = (element: Element) => textWithin(element, LONGEST_CALL)?.trim() === ''
+const isCall = (element: Element) => CALL.test((textWithin(element, LONGEST_CALL) ?? '').trim())
 
 function spanOf({ sourceCodeLocation: at }: Element): Span {
   return at ? { start: at.startOffset, end: at.endOffset } : { start: 0, end: 0 }

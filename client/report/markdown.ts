@@ -1,6 +1,7 @@
 // Reads a report in Markdown (CommonMark with GFM's tables, notes and bare links) with the parser of remark.
 import { BlockBuilder, type BlockContext, type Spelling } from './block-builder.ts'
 import { checkMarkdown } from './complexity.ts'
+import { meter } from './metered.ts'
 import { type Block, type Report, type Span, UnreadableReportError } from './report.ts'
 
 /** The parts of mdast that are used here. */
@@ -39,7 +40,12 @@ async function openParser(): Promise<Parse> {
   ])
   // Their transforms look for further bare links and take the positions from what they find.
   const mdastExtensions = gfmFromMarkdown().map((extension) => ({ ...extension, transforms: [] }))
-  return (text) => fromMarkdown(text, { extensions: [gfm()], mdastExtensions }) as Node
+  type Extension = ReturnType<typeof gfm>
+  return (text) => {
+    // Unchecked cast: the meter states only the parts of the parser that it uses.
+    const extensions = [gfm(), meter(text.length) as Extension]
+    return fromMarkdown(text, { extensions, mdastExtensions }) as Node
+  }
 }
 
 function spellingOf(parse: Parse): Spelling {

@@ -62,13 +62,22 @@ const MAX_URL = 2048
 const MAX_REFUSALS = 100
 const MAX_BREAKS = 3
 
-/** The address under which the service reads a page: https, and without a fragment. Null for one it cannot read. */
+/**
+ * The address under which the service reads a page: https, without a fragment, and a URI of RFC 3986, which escapes some
+ * characters that browsers keep. Null for one it cannot read.
+ */
 export function pageOf(url: string): string | null {
   const page = new URL(url)
   page.hash = ''
+  page.pathname = escapeForeign(page.pathname)
+  if (page.search !== '') page.search = escapeForeign(page.search)
   const { href } = page
   const secure = href.replace(/^http:/, 'https:')
   return secure.length > MAX_URL ? null : secure
+}
+
+function escapeForeign(part: string): string {
+  return part.replace(/[[\]\\^`{|}"<>]|%(?![0-9A-Fa-f]{2})/g, (character) => encodeURIComponent(character))
 }
 
 /** Throws the CountersignError of a service that refuses the caller or is not there. */

@@ -24,9 +24,10 @@ export interface Source {
 
 export function quotationsIn(block: Block): Quotation[] {
   const marked = block.quoted.map((span) => ({ ...span, mark: null }))
-  const free = findQuotations(block.text)
-    .filter((span) => !marked.some((one) => span.start < one.end && span.end > one.start))
-    .map((span) => ({ ...span, mark: block.text[span.start - 1] ?? null }))
+  const free = apartFrom(marked, findQuotations(block.text)).map((span) => ({
+    ...span,
+    mark: block.text[span.start - 1] ?? null,
+  }))
   return [...marked, ...free]
     .sort((a, b) => a.start - b.start)
     .filter(({ start, end }) => isQuotation(block.text.slice(start, end)))
@@ -38,6 +39,17 @@ export function quotationsIn(block: Block): Quotation[] {
       location: block.map.locate({ start, end }),
     }))
     .filter(({ parts }) => parts.length > 0)
+}
+
+/** The spans that overlap none of the others. They are apart from each other and in their order. */
+function apartFrom(others: readonly Span[], spans: readonly Span[]): Span[] {
+  const sorted = others.toSorted((a, b) => a.start - b.start)
+  let next = 0
+  let reached = 0
+  return spans.filter(({ start, end }) => {
+    for (; next < sorted.length && sorted[next]!.start < end; next++) reached = Math.max(reached, sorted[next]!.end)
+    return reached <= start
+  })
 }
 
 export function partsIn({ text, map }: Block, span: Span): Part[] {
@@ -105,15 +117,27 @@ export function splitAttribution(blocks: readonly Block[], linksOf: (block: Bloc
   if (begin !== null && (begin > 0 || quoted.length > 1))
     return { quoted: [...quoted.slice(0, -1), cut(last, begin)], links: links.filter(({ start }) => start >= begin) }
   // `Text [1]`: the call at the end is not part of the text.
-  const tail = links.filter(({ end }) => !/[\p{L}\p{N}]/u.test(last.block.text.slice(end)))
+  const words = lengthWithout(last.block.text, /[^\p{L}\p{N}]/u)
+  const tail = links.filter(({ end }) => end >= words)
   const [first] = tail
   return first ? { quoted: [...quoted.slice(0, -1), cut(last, first.start)], links: tail } : { quoted, links: [] }
 }
 
 /** The text before a place, without the quotation marks and dashes at its ends. */
 function cut({ block }: { block: Block }, end: number) {
-  const kept = block.text.slice(0, end).replace(/[\s([{—–―-]+$/u, '')
-  return { block, span: { start: 0, end: kept.length } }
+  return { block, span: { start: 0, end: lengthWithout(block.text.slice(0, end), /[\s([{—–―-]/u) } }
+}
+
+/** The length of a text without such characters at its end. Linear. */
+function lengthWithout(text: string, trailing: RegExp): number {
+  let length = text.length
+  while (length > 0) {
+    const point = text.codePointAt(length - 2) ?? 0
+    const size = point > 0xffff ? 2 : 1
+    if (!trailing.test(text.slice(length - size, length))) break
+    length -= size
+  }
+  return length
 }
 
 /** A link for an address that an element names without showing a link. */
@@ -139,8 +163,8 @@ export function clean(sentence: string, links: readonly Link[], offset: number):
   const near = linksIn(links, { start: offset, end: offset + sentence.length })
   return withoutCalls(sentence, near, offset)
     .replace(/https?:\/\/\S+/g, '')
-    .replace(/\s*\[\d{1,3}(?:\s*[,;–-]\s*\d{1,3})*\]/g, '')
     .replace(/\s+/g, ' ')
+    .replace(/ ?\[\d{1,3}(?: ?[,;–-] ?\d{1,3})*\]/g, '')
     .replace(/^[\s|]+|(?<=[^\s|])[\s|]{1,99}$/g, '')
     .toWellFormed()
 }
@@ -149,4 +173,4 @@ export function distinct(sources: readonly Source[]): Source[] {
   return [...new Map(sources.toReversed().map((source) => [source.url, source])).values()].reverse()
 }
 
-export const ATTRIBUTION = /^\s*(?:[—–―]|--?-?\s|\(?\s*(?:sources?|via|from|quelle|fuente|fonte)\b\s*:?)/iu
+export const ATTRIBUTION = /^\s*(?:[—–―]|--?-?\s|(?:\(\s*)?(?:sources?|via|from|quelle|fuente|fonte)\b\s*:?)/iu

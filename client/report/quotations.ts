@@ -15,7 +15,7 @@ const PAIRS: Readonly<Record<string, string>> = {
   '『': '』',
   '〝': '〞〟',
 }
-/** Marks that begin or end, whichever fits where they stand. */
+/** Marks that can begin or end a quotation; their place says which. */
 const EITHER = new Set(['"', '＂', '”', '»'])
 /** Words that a quotation has at least. Fewer are a term, a title or a word the writer keeps away from. */
 export const MIN_WORDS = 3
@@ -67,9 +67,17 @@ function closes(text: string, i: number): boolean {
 
 /** Whether a text is long enough to be a quotation. */
 export function isQuotation(text: string): boolean {
-  if ((text.match(UNSPACED)?.length ?? 0) >= MIN_CHARS) return true
-  return (text.match(/[\p{L}\p{N}][\p{L}\p{N}\p{M}'’.-]*/gu)?.length ?? 0) >= MIN_WORDS
+  return has(text, UNSPACED, MIN_CHARS) || has(text, WORD, MIN_WORDS)
 }
+
+/** Whether the text has so many matches; it is read only as far as that is known. */
+function has(text: string, pattern: RegExp, count: number): boolean {
+  let left = count
+  for (const _ of text.matchAll(pattern)) if (--left === 0) return true
+  return false
+}
+
+const WORD = /[\p{L}\p{N}][\p{L}\p{N}\p{M}'’.-]*/gu
 
 const UNSPACED = /[\p{sc=Han}\p{sc=Hiragana}\p{sc=Katakana}\p{sc=Thai}\p{sc=Lao}\p{sc=Khmer}\p{sc=Myanmar}]/gu
 

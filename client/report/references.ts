@@ -28,11 +28,13 @@ export function findReferences(blocks: readonly Block[]): References {
 
 function addTo<Key>(lists: Map<Key, Link[]>, key: Key, links: readonly Link[]): void {
   const list = lists.get(key) ?? []
-  list.push(...links)
+  list.push(...links.slice(0, MAX_PAGES - list.length))
   lists.set(key, list)
 }
 
-const pages = (links: readonly Link[]) => links.filter(({ url }) => url !== null)
+/** The first pages of a list: an entry names a few, and each call of it cites them all. */
+const pages = (links: readonly Link[]) => links.filter(({ url }) => url !== null).slice(0, MAX_PAGES)
+const MAX_PAGES = 20
 
 /** The numbered entries of a report. */
 class Entries {
@@ -91,7 +93,7 @@ function lastList(lists: Map<number, Block[]>): Block[] {
 /** The lines of a block that begin with `[1]`, each up to the next one. */
 function linesOf({ text, role }: Block): { number: number; span: Span }[] {
   if (role !== 'text' || !/^\s*\[\d/.test(text)) return []
-  const begins = [...text.matchAll(/(?:^|\n)\s*\[(\d{1,3})\]:?(?=\s)/g)]
+  const begins = [...text.matchAll(/(?:^|\n)[^\S\n]*\[(\d{1,3})\]:?(?=\s)/g)]
   return begins.map(({ index, 1: number }, n) => ({
     number: Number(number),
     span: { start: index, end: begins[n + 1]?.index ?? text.length },

@@ -141,6 +141,6 @@ export class Lines {
 
   /** The text of a line without its end. */
   line(number: number): string {
-    return this.#text.slice(this.#starts[number - 1] ?? 0, this.#starts[number]).replace(/[\r\n]+$/, '')
+    return this.#text.slice(this.#starts[number - 1] ?? 0, this.#starts[number]).replace(/\r?\n$|\r$/, '')
   }
 }

@@ -31,11 +31,18 @@ function leadOf(text: string, { start, end }: Span, links: readonly Link[], firs
     const link = links[n]!
     if (link.start >= end || /[\p{L}\p{N}]/u.test(text.slice(at, link.start))) break
     const isCall = link.note !== null || /^[\s\d[\](){},;:.*†‡§#–-]*$/u.test(text.slice(link.start, link.end))
-    const isAside = /[([]\s*$/.test(text.slice(start, link.start)) && /^\s*[)\]]/.test(text.slice(link.end))
-    const isAlone = !/[\p{L}\p{N}]/u.test(text.slice(link.end, end))
-    if (!isCall && !isAside && !isAlone) break
+    const isAside = () => '(['.includes(lastBefore(text, start, link.start)) && /^\s*[)\]]/.test(text.slice(link.end))
+    const isAlone = () => !/[\p{L}\p{N}]/u.test(text.slice(link.end, end))
+    if (!isCall && !isAside() && !isAlone()) break
     at = Math.max(at, Math.min(link.end, end))
     while (at < end && /[)\].,;:\s]/.test(text[at]!)) at++
   }
   return at
+}
+
+/** The last character of a range that is not white space; a space for none. */
+function lastBefore(text: string, start: number, end: number): string {
+  let at = end - 1
+  while (at >= start && /\s/.test(text[at]!)) at--
+  return at < start ? ' ' : text[at]!
 }

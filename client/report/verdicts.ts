@@ -1,5 +1,6 @@
 // Verdicts on citations that a quote check cannot decide: which citations need a verdict, and their status after it.
 import type { ClaimSupport } from '../result.ts'
+import { VERDICT_WORDS } from '../verdict-words.ts'
 import { groupHeld, type Judged, type Status, type Verdict } from './judgement.ts'
 import { failureKind, pageOf } from './pages.ts'
 
@@ -57,18 +58,10 @@ const STATUSES: Readonly<Record<ClaimSupport, Status>> = {
   not_assessed: 'unverified',
 }
 
-const WORDS: Readonly<Record<ClaimSupport, string>> = {
-  supports: 'The page supports this',
-  contradicts: 'The page contradicts this',
-  mixed: 'The page says both',
-  insufficient_evidence: 'The page does not support this',
-  not_assessed: 'The service gave no verdict: it only looks for quotations',
-}
-
 function withVerdict(one: Judged, verdict: Verdict): Judged {
   const { explanation } = verdict
   const claimSupport = verdict.isAssessed ? verdict.claimSupport : 'not_assessed'
-  const message = `${WORDS[claimSupport]}: ${explanation}`
+  const message = `${VERDICT_WORDS[claimSupport]}: ${explanation}`
   const isMoved = one.status === 'moved' && (claimSupport === 'supports' || claimSupport === 'not_assessed')
   if (isMoved) return { ...one, message: `${one.message}. ${message}`, verdict }
   return { ...one, status: STATUSES[claimSupport], code: null, message, verdict }
