@@ -9,7 +9,7 @@ import type { Inclusion } from './merkle.ts'
 import { OperationMethods, PURCHASE } from './operations.ts'
 import { inclusionShape } from './receipt.ts'
 import type { KeyRecord } from './receipt-operations.ts'
-import type { VerificationInput, VerificationResult } from './result.ts'
+import type { ClaimsInput, ClaimsResult, PurchaseResult, VerificationInput, VerificationResult } from './result.ts'
 import { integer, list, object, type Shape, text } from './shape.ts'
 
 export type * from './account.ts'
@@ -46,9 +46,9 @@ export interface PurchaseOptions extends WaitOptions {
   idempotencyKey?: string
 }
 
-export interface Purchase {
+export interface Purchase<R extends PurchaseResult = VerificationResult> {
   /** As received, not verified: verify it with `verifyResult` and a pinned key. */
-  result: VerificationResult
+  result: R
   /** The exact bytes of `result`. Keep these. */
   bytes: Uint8Array
   /** True if this key had paid for the result before. */
@@ -113,22 +113,39 @@ export class Countersign extends OperationMethods {
    * paying fetch is called at most once, and only after the service has said that this key has no payment. Every repeat is
    * sent without payment. Throws CountersignError, which contains the key.
    */
-  async verifySource(input: VerificationInput, options: PurchaseOptions = {}): Promise<Purchase> {
+  verifySource(input: VerificationInput, options: PurchaseOptions = {}): Promise<Purchase> {
+    return this.#buy<VerificationResult>(PURCHASE.verifySource.path, input, options)
+  }
+
+  /** As `verifySource`, for 1 to 10 claims on one page: one payment, one result. */
+  verifyClaims(input: ClaimsInput, options: PurchaseOptions = {}): Promise<Purchase<ClaimsResult>> {
+    return this.#buy<ClaimsResult>(PURCHASE.verifyClaims.path, input, options)
+  }
+
+  async #buy<R extends PurchaseResult>(
+    path: string,
+    input: VerificationInput | ClaimsInput,
+    options: PurchaseOptions,
+  ): Promise<Purchase<R>> {
     const idempotencyKey = options.idempotencyKey ?? createIdempotencyKey()
     const exchange = this.#open({ idempotencyKey }, options)
     if (!KEY_FORM.test(idempotencyKey))
       throw exchange.error(clientFailure('invalid_idempotency_key', `Not an idempotency key: 16 to 128 of ${KEY_SET}`))
-    const post = this.#post(exchange, JSON.stringify(input), idempotencyKey)
+    const post = this.#post(exchange, path, JSON.stringify(input), idempotencyKey)
     const asked = await exchange.persist(() => post(this.#plain))
     const answer = isUnpaid(asked) && this.#pay ? await payOnce(exchange, post, this.#pay, this.#plain) : asked
-    return this.#complete(exchange, answer, () => post(this.#plain))
+    return this.#complete<R>(exchange, answer, () => post(this.#plain))
   }
 
   /** Fetches a purchase by its recovery token, waiting until it is completed. Never pays. */
-  async recover(requestId: string, recoveryToken: string, options: WaitOptions = {}): Promise<Purchase> {
+  async recover<R extends PurchaseResult = VerificationResult>(
+    requestId: string,
+    recoveryToken: string,
+    options: WaitOptions = {},
+  ): Promise<Purchase<R>> {
     const exchange = this.#open({ requestId, recoveryToken }, options)
     const get = () => this.#recover(exchange)
-    return this.#complete(exchange, await exchange.persist(get), get)
+    return this.#complete<R>(exchange, await exchange.persist(get), get)
   }
 
   /** The keys the service publishes. Compare them with a source independent of the service before pinning any. */
@@ -166,9 +183,9 @@ export class Countersign extends OperationMethods {
     return new Exchange(this.#clock, { idempotencyKey: null, requestId: null, recoveryToken: null, ...known }, options)
   }
 
-  #post(exchange: Exchange, body: string, key: string) {
+  #post(exchange: Exchange, path: string, body: string, key: string) {
     const headers = { 'content-type': 'application/json', 'idempotency-key': key }
-    const url = this.#base + PURCHASE.verifySource.path.slice(1)
+    const url = this.#base + path.slice(1)
     return (fetch: Fetch) => exchange.send(fetch, url, { method: 'POST', headers, body })
   }
 
@@ -180,7 +197,11 @@ export class Countersign extends OperationMethods {
   }
 
   /** Waits until a pending purchase ends; `repeat` asks again where there is no recovery token. */
-  async #complete(exchange: Exchange, first: Answer, repeat: () => Promise<Answer>): Promise<Purchase> {
+  async #complete<R extends PurchaseResult>(
+    exchange: Exchange,
+    first: Answer,
+    repeat: () => Promise<Answer>,
+  ): Promise<Purchase<R>> {
     const { reference } = exchange
     let answer = first
     while (answer.state === 'pending') {
@@ -189,7 +210,9 @@ export class Countersign extends OperationMethods {
       answer = await exchange.persist(recoverable ? () => this.#recover(exchange) : repeat)
     }
     if (answer.state === 'refused') throw exchange.error(answer.failure)
-    const { result, bytes, replay, settlement } = answer
+    const { bytes, replay, settlement } = answer
+    // What the service answers to this body; `verifyResult` checks it.
+    const result = answer.result as R
     const { recoveryToken, idempotencyKey } = reference
     return { result, bytes, replay, requestId: result.request_id, recoveryToken, settlement, idempotencyKey }
   }

@@ -1,29 +1,38 @@
 #!/usr/bin/env bash
 # Installs the client and its dependencies for the action, into a new folder. Needs RUNNER_TEMP, and PACKAGE, VERIFY and CHECKOUT as in
-# action.yml.
+# action.yml. The dependencies have the versions and digests of the checkout's lock file, because the next step holds key and wallet.
 set -euo pipefail
 
 folder="$RUNNER_TEMP/countersign-client"
 mkdir -p "$folder"
 cd "$folder"
-echo '{"private": true, "type": "module"}' > package.json
+install=(npm install --no-audit --no-fund --ignore-scripts --loglevel=error)
 
-# The parsers of reports and, to buy verdicts, the packages that sign payments.
-peers=$(node -p "
-  const { peerDependencies } = JSON.parse(fs.readFileSync(process.env.CHECKOUT + '/client/package.json'))
-  const wanted = process.env.VERIFY === 'true' ? /mdast|micromark|parse5|x402|viem|@solana/ : /mdast|micromark|parse5/
-  Object.entries(peerDependencies).filter(([name]) => wanted.test(name)).map((one) => one.join('@')).join(' ')
-")
 if [ -n "${PACKAGE:-}" ]; then
-  client="$PACKAGE"
-else
-  # Node runs the sources as they are, so the checkout needs no build: only its dependencies.
-  client=$(node -p "
-    const { dependencies } = JSON.parse(fs.readFileSync(process.env.CHECKOUT + '/client/package.json'))
-    Object.entries(dependencies).map((one) => one.join('@')).join(' ')
-  ")
-  cp -r "$CHECKOUT/client" client
+  echo '{"private": true, "type": "module"}' > package.json
+  # Word splitting is meant: each word is a package.
+  # shellcheck disable=SC2086
+  exec "${install[@]}" $PACKAGE
 fi
-# Word splitting is meant: each word is a package.
-# shellcheck disable=SC2086
-npm install --no-audit --no-fund --ignore-scripts --loglevel=error $client $peers
+
+# Node runs the sources as they are, so the checkout needs no build: only its dependencies, of which some only sign payments.
+node -p "
+  const { dependencies } = JSON.parse(fs.readFileSync(process.env.CHECKOUT + '/client/package.json'))
+  const unused = process.env.VERIFY === 'true' ? /^$/ : /x402|viem|@solana/
+  const used = Object.entries(dependencies).filter(([name]) => !unused.test(name))
+  JSON.stringify({ private: true, type: 'module', dependencies: Object.fromEntries(used) })
+" > package.json
+cp -r "$CHECKOUT/client" client
+cp "$CHECKOUT/package-lock.json" package-lock.json
+"${install[@]}"
+# npm takes what the lock file has and removes the rest from it. What it had to choose by itself is not trusted.
+node -e "
+  const read = (folder) => JSON.parse(fs.readFileSync(folder + '/package-lock.json')).packages
+  const locked = read(process.env.CHECKOUT)
+  const isLocked = ([name, { version, integrity }]) =>
+    name === '' || (integrity && locked[name]?.version === version && locked[name]?.integrity === integrity)
+  const others = Object.entries(read('.')).filter((one) => !isLocked(one)).map(([name]) => name)
+  if (others.length === 0) process.exit(0)
+  console.error('Not in the lock file of the action: ' + others.join(', '))
+  process.exit(1)
+"
