@@ -2,8 +2,9 @@
 // and counts as spent until the service has said that it was not charged, because a payment with an unknown outcome may
 // have been charged.
 
-import { lock } from './lock.ts'
+import { lock, waitForLock } from './lock.ts'
 import { DamagedFileError, LogFile } from './log-file.ts'
+import { Opened } from './opened.ts'
 
 /** The cap does not allow another payment. */
 export class BudgetError extends Error {
@@ -25,6 +26,12 @@ export function openRunBudget(cap: bigint, reserved: ReadonlyMap<string, bigint>
   return new Count(cap, new Map(reserved))
 }
 
+interface FileOptions {
+  cap: bigint
+  run: string
+  sent: ReadonlyMap<string, bigint>
+}
+
 interface BudgetLine {
   at: string
   payment: string
@@ -39,10 +46,10 @@ interface BudgetLine {
  */
 export async function openBudgetFile(
   path: string,
-  { cap, run, sent }: { cap: bigint; run: string; sent: ReadonlyMap<string, bigint> },
+  { cap, run, sent, take = lock }: FileOptions & { take?: typeof lock },
 ): Promise<Budget & AsyncDisposable> {
-  await using opened = new AsyncDisposableStack()
-  opened.use(await lock(`${path}.lock`))
+  await using opened = new Opened()
+  opened.use(await take(`${path}.lock`))
   const held = new Map<string, bigint>()
   const file = opened.use(
     await LogFile.open<BudgetLine>(path, ({ payment, atoms }) => {
@@ -59,7 +66,30 @@ export async function openBudgetFile(
   await Promise.all(unused.map((payment) => count.release(payment)))
   await Promise.all([...sent].map(([payment, atoms]) => count.add(payment, atoms)))
   const closing = opened.move()
-  return Object.assign(count, { [Symbol.asyncDispose]: () => closing.disposeAsync() })
+  return Object.assign(count, { [Symbol.asyncDispose]: () => closing[Symbol.asyncDispose]() })
+}
+
+/**
+ * The same file for purchases that are made one by one: it is held only while an amount is reserved or released, so that other
+ * processes can use it in the meantime, and it is waited for. `spent` is what it was at the last use. Throws a LockedError when the
+ * file is not free for a minute.
+ */
+export function openSharedBudget(path: string, options: () => FileOptions): Budget {
+  let spent = 0n
+  const use = async (change: (budget: Budget) => Promise<void>) => {
+    await using file = await openBudgetFile(path, { ...options(), take: waitForLock })
+    await change(file).finally(() => {
+      spent = file.spent
+    })
+  }
+  return {
+    get spent() {
+      return spent
+    },
+    cap: options().cap,
+    reserve: (payment, atoms) => use((file) => file.reserve(payment, atoms)),
+    release: (payment) => use((file) => file.release(payment)),
+  }
 }
 
 class Count implements Budget {

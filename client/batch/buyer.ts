@@ -52,7 +52,7 @@ export class Buyer {
   }
 
   /**
-   * Buys, or fetches what was bought. Throws a BudgetError, before anything is signed, and a TermsError.
+   * Buys, or fetches what was bought. Throws a BudgetError, before anything is signed, a TermsError and a CapacityError.
    * @param signal aborts the waiting; a payment that was sent stays sent
    */
   async buy(row: Row, signal: AbortSignal): Promise<Outcome> {
@@ -73,7 +73,7 @@ export class Buyer {
     let earlier = journal.paymentOf(row.id)
     let payment = earlier && this.#isFresh(earlier) ? earlier : undefined
     // Terms of an EVM network are the same for every row, so the service need not be asked for them first.
-    if (!earlier && terms.network.startsWith('eip155:')) payment = await this.#pay(row, termsOnly(terms))
+    if (!earlier && terms.network.startsWith('eip155:')) payment = await this.#pay(row, termsOnly(terms), signal)
     for (let signatures = 0; ; ) {
       const outcome = await this.#send(row, payment, signal)
       if (outcome.kind !== 'asked') return this.#settle(row, outcome)
@@ -83,13 +83,15 @@ export class Buyer {
       if (old && !(await this.#lapse(old, signal))) return { kind: 'failed', error, charged: true }
       if (this.#options.isFetchOnly || ++signatures > MAX_SIGNATURES) return { kind: 'failed', error, charged: false }
       checkTerms(terms, required)
-      payment = await this.#pay(row, required)
+      payment = await this.#pay(row, required, signal)
       earlier = undefined
     }
   }
 
   async #send(row: Row, payment: SignedLine | undefined, signal: AbortSignal) {
-    const { service, journal, clock, timeoutMs } = this.#options
+    const { service, journal, clock, timeoutMs, pace } = this.#options
+    // Within the exchange a lack of capacity would count as a broken connection.
+    await pace.clear(signal)
     const { source_url, claim, max_age_seconds } = row
     const input = { source_url, claim, ...(max_age_seconds !== undefined && { options: { max_age_seconds } }) }
     const client = new Countersign({ baseUrl: service, plainFetch: this.#fetchWith(payment, signal), clock })
@@ -135,18 +137,31 @@ export class Buyer {
   }
 
   /** Reserves, signs, and writes the payment down. */
-  async #pay(row: Row, required: PaymentRequired): Promise<SignedLine> {
+  async #pay(row: Row, required: PaymentRequired, signal: AbortSignal): Promise<SignedLine> {
     const { journal, budget, wallet, terms, clock } = this.#options
     const offered = required.accepts.find((offer) => isSame(offer, terms)) ?? terms
     checkSignable(offered)
     const name = journal.nameNext(row.id)
     await budget.reserve(name, this.#atoms)
-    const { header, validBefore } = await wallet.sign(required, offered).catch(async (cause: Error) => {
-      await budget.release(name)
-      throw new SigningError(cause.message, { cause })
-    })
+    const { header, validBefore } = await this.#inTime(wallet.sign(required, offered), signal).catch(
+      async (cause: Error) => {
+        await budget.release(name)
+        throw new SigningError(cause.message, { cause })
+      },
+    )
     const valid_before = validBefore ?? Math.ceil(clock.now() / 1000) + BLOCKHASH_SECONDS
     return journal.sign({ id: row.id, payment: name, header, atoms: String(this.#atoms), valid_before })
+  }
+
+  /** A wallet may ask a node that never answers. What is signed too late is not used. */
+  #inTime<T>(signing: Promise<T>, signal: AbortSignal): Promise<T> {
+    const ended = AbortSignal.any([signal, this.#options.clock.deadline(SIGNING_MS)])
+    return new Promise((resolve, reject) => {
+      const stop = () => reject(new Error(signal.aborted ? 'interrupted' : 'it took too long'))
+      if (ended.aborted) stop()
+      ended.addEventListener('abort', stop, { once: true })
+      signing.then(resolve, reject).finally(() => ended.removeEventListener('abort', stop))
+    })
   }
 
   async #release(payment: SignedLine, reason: string): Promise<void> {
@@ -272,3 +287,4 @@ const MAX_LIFE_SECONDS = 900
 const BLOCKHASH_SECONDS = 120
 const MAX_SIGNATURES = 3
 const BUSY_PAUSE_MS = 1000
+const SIGNING_MS = 60_000

@@ -2,6 +2,7 @@
 // it.
 import { readFileSync } from 'node:fs'
 import { open, rm } from 'node:fs/promises'
+import { resolve } from 'node:path'
 
 /** Another process holds the lock. */
 export class LockedError extends Error {
@@ -28,6 +29,58 @@ export async function lock(path: string): Promise<AsyncDisposable> {
     await rm(guard, { force: true })
   }
 }
+
+/** The last one of this process that holds the lock, or waits for it. Another lock of this process would be taken over. */
+const queues = new Map<string, Promise<unknown>>()
+
+/** The same, but waits for other holders, of this process too. Throws a LockedError after a minute, and what the signal says. */
+export async function waitForLock(path: string, signal?: AbortSignal): Promise<AsyncDisposable> {
+  const name = resolve(path)
+  const before = queues.get(name)
+  let leave = () => {}
+  const turn = new Promise<void>((done) => {
+    leave = done
+  })
+  const queue = Promise.resolve(before).then(() => turn)
+  queues.set(name, queue)
+  const free = () => {
+    leave()
+    if (queues.get(name) === queue) queues.delete(name)
+  }
+  try {
+    const end = Date.now() + LONGEST_WAIT_MS
+    const late = new LockedError(`Another run uses ${path}.`)
+    if (before) await settledBy(before, end, late, signal)
+    for (;;) {
+      signal?.throwIfAborted()
+      const held = await lock(path).catch((error: Error) => {
+        if (!(error instanceof LockedError) || Date.now() > end) throw error
+      })
+      if (held) return { [Symbol.asyncDispose]: async () => held[Symbol.asyncDispose]().then(free, free) }
+      await new Promise((later) => setTimeout(later, RETRY_MS))
+    }
+  } catch (error) {
+    free()
+    throw error
+  }
+}
+
+/** Rejects at the end of the time, or when the signal aborts. */
+function settledBy(work: Promise<unknown>, end: number, late: Error, signal?: AbortSignal): Promise<void> {
+  return new Promise((done, reject) => {
+    const stop = () => reject(signal?.reason)
+    const timer = setTimeout(() => reject(late), Math.max(0, end - Date.now()))
+    signal?.addEventListener('abort', stop, { once: true })
+    void work.then(() => {
+      clearTimeout(timer)
+      signal?.removeEventListener('abort', stop)
+      done()
+    })
+  })
+}
+
+const LONGEST_WAIT_MS = 60_000
+const RETRY_MS = 100
 
 /** False where the file is there already. */
 async function make(path: string): Promise<boolean> {

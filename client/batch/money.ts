@@ -1,31 +1,24 @@
 // Amounts of USDC: whole atomic units, six decimals, never floating point.
+import { NETWORKS } from '../networks.ts'
 
 const DECIMALS = 6
 
-/** USDC by network (CAIP-2), as the issuer names it. */
-const USDC: Readonly<Record<string, string>> = {
-  'eip155:8453': '0x833589fCD6eDb6E08f4c7C32D4f71b54bdA02913',
-  'eip155:84532': '0x036CbD53842c5426634e7929541eC2318f3dCF7e',
-  'solana:5eykt4UsFv8P8NJdTREpY1vzqKqZKvdp': 'EPjFWdd5AufqSSqeM2qN1xzybapC8G4wEGGkZwyTDt1v',
-  'solana:EtWTRABZaYq6iMfeYKouRu166VU2xqa1': '4zMMC9srt5Ri5X14GAgXhaHii3GnPAEERYPJgZJDncDU',
-}
+const KNOWN: ReadonlyMap<string, { usdc: string; isTest: boolean }> = new Map(Object.entries(NETWORKS))
 
-/** Networks on which USDC is worth nothing. */
-const TEST_NETWORKS: ReadonlySet<string> = new Set(['eip155:84532', 'solana:EtWTRABZaYq6iMfeYKouRu166VU2xqa1'])
-
+/** Whether USDC is worth nothing on the network. */
 export function isTestNetwork(network: string): boolean {
-  return TEST_NETWORKS.has(network)
+  return KNOWN.get(network)?.isTest ?? false
 }
 
-export const NETWORKS = Object.keys(USDC)
+export const networkNames: readonly string[] = [...KNOWN.keys()]
 
 export function usdcOf(network: string): string | undefined {
-  return USDC[network]
+  return KNOWN.get(network)?.usdc
 }
 
 /** Whether the asset is USDC of this network. Hexadecimal letters have no case; base58 has one. */
 export function isUsdc(network: string, asset: string): boolean {
-  const usdc = USDC[network]
+  const usdc = usdcOf(network)
   return (
     usdc !== undefined && (network.startsWith('eip155:') ? asset.toLowerCase() === usdc.toLowerCase() : asset === usdc)
   )

@@ -1,8 +1,6 @@
 // The files of a batch in its folder. `results.jsonl` and `errors.jsonl` are written to disk before a row counts as done,
-// so they show which rows are left. `results.csv` has a line for each row of both; it is rewritten when a batch continues.
-
-import { once } from 'node:events'
-import { createWriteStream, type WriteStream } from 'node:fs'
+// so they show which rows are left. `results.csv` has a line for each row of both, in the order of the input; it is written when a
+// batch begins or continues, and at its end. Rows that ask the same, twins, get the outcome of the first of them.
 import { rename, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { stringify } from 'csv-stringify/sync'
@@ -11,6 +9,7 @@ import type { CountersignError, Purchase } from '../client.ts'
 import type { Evidence, VerificationResult } from '../result.ts'
 import { LogFile } from './log-file.ts'
 import { formatUsd } from './money.ts'
+import { Opened } from './opened.ts'
 import type { Row, UnusableRow } from './rows.ts'
 
 export interface ResultLine {
@@ -22,7 +21,10 @@ export interface ResultLine {
   claim_support: string
   request_id: string
   receipt_serial: number
+  /** 0.00 for a twin. */
   cost_usd: string
+  /** The id of the row that was bought, where this one asks the same. */
+  same_as?: string
   /** The best quote of the result, and a link that marks it on its page. */
   quote: string | null
   fragment_url: string | null
@@ -39,6 +41,7 @@ export interface ErrorLine {
   status: 'failed'
   code: string
   message: string
+  same_as?: string
   /** Whether the same row may succeed later. */
   retryable: boolean
   /** True if the money may still have been charged. */
@@ -56,45 +59,52 @@ export interface Tally {
   failures: Record<string, number>
 }
 
+interface OpenOptions {
+  /**
+   * Which failures are tried again, and what must be on the disk before they are left out here: a crash between the two must not
+   * lose that they had failed.
+   */
+  retry?: { isRetried: (error: ErrorLine) => boolean; before: (ids: string[]) => Promise<void> }
+  /** The rows that ask the same as another row, by its id. */
+  twins?: ReadonlyMap<string, readonly Row[]>
+}
+
 export class OutputFiles implements AsyncDisposable {
   readonly tally: Tally = { completed: 0, failed: 0, verdicts: {}, failures: {} }
+  readonly #folder: string
+  readonly #twins: NonNullable<OpenOptions['twins']>
   readonly #results: LogFile<ResultLine>
   readonly #errors: LogFile<ErrorLine>
   readonly #done: Set<string>
   readonly #failed: Map<string, ErrorLine>
-  readonly #csv: WriteStream
+  readonly #records: Recorded[]
 
-  private constructor(files: Opened) {
-    this.#results = files.results
-    this.#errors = files.errors
-    this.#done = files.done
-    this.#failed = files.failed
-    this.#csv = files.csv
-    Object.assign(this.tally, files.tally)
+  private constructor({ folder, twins, results, errors, done, failed, records, tally }: Contents) {
+    this.#folder = folder
+    this.#twins = twins
+    this.#results = results
+    this.#errors = errors
+    this.#done = done
+    this.#failed = failed
+    this.#records = records
+    Object.assign(this.tally, tally)
   }
 
-  /**
-   * @param retry which failures are tried again, and what must be on the disk before they are left out here: a crash between the
-   * two must not lose that they had failed
-   */
-  static async open(
-    folder: string,
-    retry?: { isRetried: (error: ErrorLine) => boolean; before: (ids: string[]) => Promise<void> },
-  ): Promise<OutputFiles> {
-    await using opened = new AsyncDisposableStack()
+  static async open(folder: string, { retry, twins = new Map() }: OpenOptions = {}): Promise<OutputFiles> {
+    await using opened = new Opened()
     const tally: Tally = { completed: 0, failed: 0, verdicts: {}, failures: {} }
     const done = new Set<string>()
     const failed = new Map<string, ErrorLine>()
-    // A crash may have left it incomplete; its contents are in the other two files.
-    const csvPath = join(folder, 'results.csv')
-    const csv = createWriteStream(`${csvPath}.new`, { mode: 0o600 })
-    await once(csv, 'open')
-    csv.write(record(COLUMNS))
+    const records: Recorded[] = []
+    // Twins whose line a crash has prevented: the lines of twins follow that of the first.
+    const missing = new Map<string, ResultLine>()
     const results = opened.use(
       await LogFile.open<ResultLine>(join(folder, 'results.jsonl'), (line) => {
         done.add(line.id)
         count(tally, line)
-        csv.write(recordOf(line))
+        records.push(recordOf(line))
+        missing.delete(line.id)
+        for (const twin of twins.get(line.id) ?? []) missing.set(twin.id, lineOfTwin(line, twin))
       }),
     )
     const errorsPath = join(folder, 'errors.jsonl')
@@ -113,11 +123,20 @@ export class OutputFiles implements AsyncDisposable {
     for (const line of kept) {
       failed.set(line.id, line)
       count(tally, line)
-      csv.write(recordOf(line))
+      records.push(recordOf(line))
     }
-    await rename(`${csvPath}.new`, csvPath)
+    const files = new OutputFiles({ folder, twins, results, errors, done, failed, records, tally })
+    await Promise.all([...missing.values()].filter(({ id }) => !files.isDone(id)).map((line) => files.#complete(line)))
+    const others = kept.flatMap((line) => (twins.get(line.id) ?? []).map((twin) => lineOfTwin(line, twin)))
+    await Promise.all(others.filter(({ id }) => !files.isDone(id)).map((line) => files.#fail(line)))
+    await files.#writeTable()
     opened.move()
-    return new OutputFiles({ results, errors, done, failed, csv, tally })
+    return files
+  }
+
+  /** The rows that get the outcome of this one. */
+  twinsOf(id: string): readonly Row[] {
+    return this.#twins.get(id) ?? []
   }
 
   isDone(id: string): boolean {
@@ -147,56 +166,85 @@ export class OutputFiles implements AsyncDisposable {
       receipt: result.receipt,
       result_base64: Buffer.from(bytes).toString('base64'),
     }
-    this.#done.add(row.id)
+    const twins = this.twinsOf(row.id).map((twin) => lineOfTwin(line, twin))
+    await Promise.all([line, ...twins].map((one) => this.#complete(one)))
+  }
+
+  async #complete(line: ResultLine): Promise<void> {
+    this.#done.add(line.id)
     await this.#results.append(line)
     count(this.tally, line)
-    this.#csv.write(recordOf(line))
+    this.#records.push(recordOf(line))
   }
 
   async fail(row: Row, error: CountersignError, charged: boolean): Promise<void> {
     const { code, message, retryable, requestId } = error
     // A page that could not be read, or an input that was refused, will fail again a minute later.
     const until = retryable || charged ? null : new Date(Date.now() + REMEMBERED_MS).toISOString()
-    await this.#fail({
-      ...headOf(row),
-      code,
-      message,
-      retryable,
-      charged,
-      request_id: requestId,
-      remembered_until: until,
-    })
+    const about = { code, message, retryable, charged, request_id: requestId, remembered_until: until }
+    const line = errorLine(row, about)
+    const twins = this.twinsOf(row.id).map((twin) => lineOfTwin(line, twin))
+    await Promise.all([line, ...twins].map((one) => this.#fail(one)))
   }
 
   async refuse(row: UnusableRow): Promise<void> {
     const about = { code: 'unusable_row', message: row.reason, retryable: false, charged: false }
-    await this.#fail({ ...headOf(row), ...about, request_id: null, remembered_until: null })
+    await this.#fail(errorLine(row, { ...about, request_id: null, remembered_until: null }))
   }
 
-  async #fail(about: Omit<ErrorLine, 'status' | 'failed_at'>): Promise<void> {
-    const line: ErrorLine = { ...about, status: 'failed', failed_at: new Date().toISOString() }
+  async #fail(line: ErrorLine): Promise<void> {
     this.#failed.set(line.id, line)
     await this.#errors.append(line)
     count(this.tally, line)
-    this.#csv.write(recordOf(line))
+    this.#records.push(recordOf(line))
+  }
+
+  async #writeTable(): Promise<void> {
+    this.#records.sort((one, other) => one.line - other.line)
+    const path = join(this.#folder, 'results.csv')
+    const table = [record(COLUMNS), ...this.#records.map(({ text }) => text)].join('')
+    await writeFile(`${path}.new`, table, { mode: 0o600 })
+    await rename(`${path}.new`, path)
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
     await this.#results[Symbol.asyncDispose]()
     await this.#errors[Symbol.asyncDispose]()
-    this.#csv.end()
-    await once(this.#csv, 'close')
+    await this.#writeTable()
   }
 }
 
-interface Opened {
+interface Contents {
+  folder: string
+  twins: NonNullable<OpenOptions['twins']>
   results: LogFile<ResultLine>
   errors: LogFile<ErrorLine>
   done: Set<string>
   failed: Map<string, ErrorLine>
-  csv: WriteStream
+  records: Recorded[]
   tally: Tally
 }
+
+/** A row of `results.csv`. */
+interface Recorded {
+  /** Of the input. */
+  line: number
+  text: string
+}
+
+/** What the line of a row says of a row that asks the same. */
+function lineOfTwin<L extends ResultLine | ErrorLine>(line: L, { id, line: number }: Row): L {
+  return { ...line, id, line: number, same_as: line.id, ...(line.status === 'completed' && { cost_usd: '0.00' }) }
+}
+
+function errorLine(
+  row: Row | UnusableRow,
+  about: Omit<ErrorLine, 'status' | 'failed_at' | keyof UnusableHead>,
+): ErrorLine {
+  return { ...headOf(row), ...about, status: 'failed', failed_at: new Date().toISOString() }
+}
+
+type UnusableHead = ReturnType<typeof headOf>
 
 /** Whether `--retry-errors` tries a failure again: not while it is remembered, and never where money may be gone. */
 export function isRetried({ code, charged, retryable, remembered_until }: ErrorLine, now: number): boolean {
@@ -246,11 +294,18 @@ const COLUMNS = [
   'error',
 ]
 
-function recordOf(line: ResultLine | ErrorLine): string {
+function recordOf(line: ResultLine | ErrorLine): Recorded {
   const head = [line.id, line.source_url, line.claim]
-  if (line.status === 'failed') return record([...head, '', '', '', '', line.charged ? '' : '0.00', line.code])
-  const { claim_support, quote, fragment_url, receipt_serial, cost_usd } = line
-  return record([...head, claim_support, quote ?? '', fragment_url ?? '', String(receipt_serial), cost_usd, ''])
+  const cells = line.status === 'failed' ? failureCells(line) : resultCells(line)
+  return { line: line.line, text: record([...head, ...cells]) }
+}
+
+function failureCells({ charged, code, message }: ErrorLine): string[] {
+  return ['', '', '', '', charged ? '' : '0.00', `${code}: ${message}`]
+}
+
+function resultCells({ claim_support, quote, fragment_url, receipt_serial, cost_usd }: ResultLine): string[] {
+  return [claim_support, quote ?? '', fragment_url ?? '', String(receipt_serial), cost_usd, '']
 }
 
 /** Quotes are text of pages, so a cell that a spreadsheet would read as a formula gets an apostrophe. */

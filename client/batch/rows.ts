@@ -147,7 +147,13 @@ function parseObject(line: string): Record<string, unknown> | null {
   }
 }
 
-function findFault(cells: Record<string, unknown>, source_url: string, claim: string, id: string): string | null {
+/** Why the service would refuse this question. */
+export function findFault(
+  cells: { max_age_seconds?: unknown },
+  source_url: string,
+  claim: string,
+  id = '',
+): string | null {
   if (source_url === '') return 'source_url is missing'
   if (!/^https:\/\/\S+$/.test(source_url) || !URL.canParse(source_url)) return 'source_url is not an https:// URL'
   // biome-ignore lint/suspicious/noControlCharactersInRegex: ASCII includes the control characters
@@ -164,7 +170,7 @@ function findFault(cells: Record<string, unknown>, source_url: string, claim: st
 }
 
 /** NaN for text that is not a number. */
-function ageOf({ max_age_seconds: age }: Record<string, unknown>): number | undefined {
+function ageOf({ max_age_seconds: age }: { max_age_seconds?: unknown }): number | undefined {
   if (age === undefined || age === null || age === '') return undefined
   return typeof age === 'number' || /^\s*\d+\s*$/.test(String(age)) ? Number(age) : Number.NaN
 }

@@ -1,16 +1,28 @@
 // Runs a batch: buys the remaining rows, as many in parallel as the service has capacity for, and stops when it is useless
 // to continue: the budget is reached, the terms have changed, the payments are refused, or the service does not answer.
+//
+// A run is in one of three states:
+//
+//   buying    takes rows, the fresh ones first, then those without an answer again
+//   full      the budget refused a row: takes only rows without an answer, whose payment may be made already, until a row that runs
+//             has ended, because that may release its reservation
+//   closing   there is a reason to stop: takes no row
+//
+// Without a row to take it waits for one that runs. If none runs, `full` becomes `closing`, and the others end. It ends in every
+// case: a row is taken MAX_TRIES times at most, except after the budget refused it, and between two such refusals of one row
+// another row has ended.
 import type { CountersignError } from '../client.ts'
 import { BudgetError } from './budget.ts'
 import { type Buyer, type Outcome, TermsError } from './buyer.ts'
 import type { OutputFiles } from './output-files.ts'
-import type { Pace } from './pace.ts'
+import { CapacityError, type Pace } from './pace.ts'
 import type { Row } from './rows.ts'
 
 /** Why rows are left. */
 export type Stop =
   | { kind: 'budget' }
   | { kind: 'interrupted' }
+  | { kind: 'busy'; message: string }
   | { kind: 'terms'; message: string }
   | { kind: 'payments_refused'; message: string }
   | { kind: 'unreachable'; message: string }
@@ -37,102 +49,168 @@ export interface RunOptions {
   onProgress?: () => void
 }
 
-export async function runRows({ rows, buyer, files, pace, finish, abort, onProgress }: RunOptions): Promise<Run> {
-  const queue: Item[] = rows.map((row) => ({ row, tries: 0, error: null }))
-  const unfinished: Run['unfinished'] = []
-  const running = new Set<Promise<void>>()
-  const closing = AbortSignal.any([finish, abort])
-  let stop: Stop | null = null
-  let starved = false
-  let refusals = 0
-  let silences = 0
-  let failure: { error: unknown } | null = null
-
-  const take = async (item: Item) => {
-    const outcome = await buyer.buy(item.row, abort)
-    if (outcome.kind === 'unfinished' && outcome.isLater) {
-      unfinished.push({ row: item.row, error: outcome.error })
-      return
-    }
-    if (outcome.kind === 'unfinished') {
-      silences++
-      item.error = outcome.error
-      if (++item.tries < MAX_TRIES) queue.push(item)
-      else unfinished.push({ row: item.row, error: outcome.error })
-      if (silences >= MAX_SILENCES + pace.limit) stop ??= { kind: 'unreachable', message: outcome.error.message }
-      return
-    }
-    silences = 0
-    refusals = isPaymentRefused(outcome) ? refusals + 1 : 0
-    if (outcome.kind === 'completed') {
-      pace.succeed()
-      await files.complete(item.row, outcome.purchase)
-    } else {
-      await files.fail(item.row, outcome.error, outcome.charged)
-      if (refusals >= MAX_REFUSALS) stop ??= { kind: 'payments_refused', message: outcome.error.message }
-    }
-    onProgress?.()
-  }
-
-  const handle = (item: Item) => (error: unknown) => {
-    if (error instanceof BudgetError) {
-      queue.unshift(item)
-      starved = true
-    } else if (error instanceof TermsError) {
-      queue.unshift(item)
-      stop ??= { kind: 'terms', message: error.message }
-    } else if (abort.aborted) queue.unshift(item)
-    else failure ??= { error }
-  }
-
-  while (!stop && !failure && !closing.aborted) {
-    // Running rows may release their reservations.
-    if (starved && running.size > 0) {
-      await Promise.race(running)
-      starved = false
-      continue
-    }
-    if (starved) {
-      stop = { kind: 'budget' }
-      break
-    }
-    const item = queue.shift()
-    if (!item) {
-      if (running.size === 0) break
-      await Promise.race(running)
-      continue
-    }
-    try {
-      await pace.enter(closing)
-    } catch {
-      queue.unshift(item)
-      break
-    }
-    if (stop || starved) {
-      queue.unshift(item)
-      pace.leave()
-      continue
-    }
-    const task: Promise<void> = take(item)
-      .catch(handle(item))
-      .finally(() => {
-        pace.leave()
-        running.delete(task)
-      })
-    running.add(task)
-  }
-  await Promise.all(running)
-  if (failure) throw (failure as { error: unknown }).error
-  if (closing.aborted) stop ??= { kind: 'interrupted' }
-  for (const { row, error } of queue) if (error) unfinished.push({ row, error })
-  return { stop, unfinished, untouched: queue.filter(({ error }) => error === null).length }
+/** Throws what the buyer or the files throw unexpectedly, after the rows that run have ended. */
+export async function runRows(options: RunOptions): Promise<Run> {
+  return await new Loop(options).run()
 }
+
+type State = 'buying' | 'full' | 'closing'
 
 interface Item {
   row: Row
   tries: number
   /** The error of the last attempt; null if nothing was sent. */
   error: CountersignError | null
+}
+
+class Loop {
+  readonly #options: RunOptions
+  /** The next one last. */
+  readonly #fresh: Item[]
+  /** Sent, and without an answer. */
+  readonly #again: Item[] = []
+  readonly #unfinished: Run['unfinished'] = []
+  /** Aborted in the state `closing`, so that nothing waits for a place any more. */
+  readonly #closing = new AbortController()
+  #state: State = 'buying'
+  #stop: Stop | null = null
+  #failure: { error: unknown } | null = null
+  #running = 0
+  /** How many have ended with an outcome, and so may have released a reservation. */
+  #outcomes = 0
+  #wake: () => void = () => {}
+  /** Consecutive ones. */
+  #refusals = 0
+  #silences = 0
+
+  constructor(options: RunOptions) {
+    this.#options = options
+    this.#fresh = options.rows.map((row) => ({ row, tries: 0, error: null })).reverse()
+  }
+
+  async run(): Promise<Run> {
+    const { finish, abort } = this.#options
+    const interrupt = () => this.#close({ kind: 'interrupted' })
+    for (const signal of [finish, abort]) {
+      if (signal.aborted) interrupt()
+      signal.addEventListener('abort', interrupt, { once: true })
+    }
+    try {
+      for (let item = this.#next(); item !== 'end'; item = this.#next())
+        if (item === 'wait') await this.#rowEnds()
+        else await this.#start(item)
+    } finally {
+      for (const signal of [finish, abort]) signal.removeEventListener('abort', interrupt)
+    }
+    if (this.#failure) throw this.#failure.error
+    const left = [...this.#fresh, ...this.#again]
+    for (const { row, error } of left) if (error) this.#unfinished.push({ row, error })
+    const untouched = left.filter(({ error }) => error === null).length
+    return { stop: this.#stop, unfinished: this.#unfinished, untouched }
+  }
+
+  /** What to do next in this state. */
+  #next(): Item | 'wait' | 'end' {
+    const fresh = this.#state === 'buying' ? this.#fresh.pop() : undefined
+    const item = fresh ?? (this.#state === 'closing' ? undefined : this.#again.shift())
+    if (item) return item
+    if (this.#running > 0) return 'wait'
+    if (this.#state === 'full') this.#close({ kind: 'budget' })
+    return 'end'
+  }
+
+  async #start(item: Item): Promise<void> {
+    const { pace } = this.#options
+    try {
+      await pace.enter(this.#closing.signal)
+    } catch (error) {
+      this.#putBack(item)
+      if (error instanceof CapacityError) this.#close({ kind: 'busy', message: error.message })
+      return
+    }
+    // The state may have changed during the wait.
+    if (this.#state === 'closing' || (this.#state === 'full' && item.error === null)) {
+      this.#putBack(item)
+      pace.leave()
+      return
+    }
+    this.#running++
+    const before = this.#outcomes
+    void this.#buy(item)
+      .catch((error: unknown) => this.#handle(item, error, before))
+      .finally(() => {
+        this.#running--
+        pace.leave()
+        this.#wake()
+      })
+  }
+
+  async #buy(item: Item): Promise<void> {
+    const { buyer, files, pace, abort, onProgress } = this.#options
+    const outcome = await buyer.buy(item.row, abort)
+    this.#outcomes++
+    if (this.#state === 'full') this.#state = 'buying'
+    if (outcome.kind === 'unfinished') return this.#keepUnfinished(item, outcome)
+    this.#silences = 0
+    this.#refusals = isPaymentRefused(outcome) ? this.#refusals + 1 : 0
+    if (outcome.kind === 'completed') {
+      pace.succeed()
+      await files.complete(item.row, outcome.purchase)
+    } else {
+      if (this.#refusals >= MAX_REFUSALS) this.#close({ kind: 'payments_refused', message: outcome.error.message })
+      await files.fail(item.row, outcome.error, outcome.charged)
+    }
+    onProgress?.()
+  }
+
+  #keepUnfinished(item: Item, { error, isLater }: Extract<Outcome, { kind: 'unfinished' }>): void {
+    item.error = error
+    item.tries = isLater ? MAX_TRIES : item.tries + 1
+    if (item.tries < MAX_TRIES) this.#again.push(item)
+    else this.#unfinished.push({ row: item.row, error })
+    if (isLater) return
+    this.#silences++
+    if (this.#silences >= MAX_SILENCES + this.#options.pace.limit)
+      this.#close({ kind: 'unreachable', message: error.message })
+  }
+
+  /** @param before `#outcomes` when the row was taken */
+  #handle(item: Item, error: unknown, before: number): void {
+    if (error instanceof BudgetError) {
+      this.#fresh.push(item)
+      // A row that has ended in the meantime may have released what this one needed.
+      if (this.#state === 'buying' && this.#outcomes === before) this.#state = 'full'
+    } else if (error instanceof TermsError) {
+      this.#putBack(item)
+      this.#close({ kind: 'terms', message: error.message })
+    } else if (error instanceof CapacityError) {
+      this.#putBack(item)
+      this.#close({ kind: 'busy', message: error.message })
+    } else if (this.#options.abort.aborted) this.#putBack(item)
+    else {
+      this.#failure ??= { error }
+      this.#close(null)
+    }
+  }
+
+  #putBack(item: Item): void {
+    if (item.error === null) this.#fresh.push(item)
+    else this.#again.unshift(item)
+  }
+
+  /** The first reason counts. */
+  #close(stop: Stop | null): void {
+    if (this.#state === 'closing') return
+    this.#state = 'closing'
+    this.#stop = stop
+    this.#closing.abort()
+  }
+
+  #rowEnds(): Promise<void> {
+    return new Promise((resolve) => {
+      this.#wake = resolve
+    })
+  }
 }
 
 function isPaymentRefused(outcome: Outcome): boolean {
