@@ -3,28 +3,33 @@ import { progressBar, visible } from '../arguments.ts'
 import type { Budget } from '../batch/budget.ts'
 import { formatUsd } from '../batch/money.ts'
 import type { OutputFiles } from '../batch/output-files.ts'
-import type { Row, Rows } from '../batch/rows.ts'
+import type { Rows } from '../batch/rows.ts'
 import type { Run } from '../batch/run.ts'
 import type { Capabilities } from '../discovery.ts'
 import { json, note, print } from './output.ts'
 
 interface Plan {
+  bought: number
   capabilities: Capabilities
   price: bigint
   budget: bigint | null
   options: { json?: boolean; 'dry-run'?: boolean; out?: string }
 }
 
-/** What was read, and what it costs. */
-export function printPlan({ usable, unusable }: Rows, { capabilities, price, budget, options }: Plan): void {
-  const cost = price * BigInt(usable.length)
+/** What was read, and what it costs. `bought`: how many of the rows are bought; the others ask the same as one of these. */
+export function printPlan({ usable, unusable }: Rows, { bought, capabilities, price, budget, options }: Plan): void {
+  const cost = price * BigInt(bought)
   if (options.json && options['dry-run']) {
     const rejected = unusable.map(({ id, line, reason }) => ({ id, line, reason }))
     const money = { price_usd: formatUsd(price), cost_usd: formatUsd(cost), budget_usd: budget && formatUsd(budget) }
-    print(json({ rows: usable.length, unusable: rejected, ...money, payment_mode: capabilities.payment_mode }))
+    print(json({ rows: usable.length, bought, unusable: rejected, ...money, payment_mode: capabilities.payment_mode }))
     return
   }
-  note(`${counted(usable.length, 'row')} at ${formatUsd(price)} USDC: ${formatUsd(cost)} USDC.\n`)
+  if (bought < usable.length)
+    note(
+      `${counted(usable.length, 'row')}, of which ${usable.length - bought} ask the same as another and are not bought.\n`,
+    )
+  note(`${counted(bought, 'row')} at ${formatUsd(price)} USDC: ${formatUsd(cost)} USDC.\n`)
   tellMode(capabilities)
   if (unusable.length > 0) note(`${counted(unusable.length, 'row')} cannot be bought:\n`)
   for (const { line, reason } of unusable.slice(0, MAX_LISTED)) note(`  line ${line}: ${visible(reason)}\n`)
@@ -56,7 +61,7 @@ export function counted(number: number, what: string): string {
 }
 
 /** A progress bar on a terminal, else a line at intervals. */
-export function openProgress({ rows, files, budget }: { rows: readonly Row[]; files: OutputFiles; budget: Budget }) {
+export function openProgress({ all, files, budget }: { all: number; files: OutputFiles; budget: Budget }) {
   const { tally } = files
   const before = tally.completed + tally.failed
   const started = performance.now()
@@ -66,13 +71,13 @@ export function openProgress({ rows, files, budget }: { rows: readonly Row[]; fi
     const done = tally.completed + tally.failed - before
     const seconds = (performance.now() - started) / 1000
     const rate = done / Math.max(seconds, 0.001)
-    const left = rate > 0 ? `${duration((rows.length - done) / rate)} left` : ''
+    const left = rate > 0 ? `${duration((all - done) / rate)} left` : ''
     const money = `${formatUsd(budget.spent)} of ${formatUsd(budget.cap)} USDC`
-    return `${progressBar(done, rows.length, 24)}  ${tally.failed} failed  ${money}  ${rate.toFixed(1)}/s  ${left}`
+    return `${progressBar(done, all, 24)}  ${tally.failed} failed  ${money}  ${rate.toFixed(1)}/s  ${left}`
   }
   const show = () => {
     const now = performance.now()
-    if (rows.length === 0 || now - shown < (isTerminal ? 200 : 10_000)) return
+    if (all === 0 || now - shown < (isTerminal ? 200 : 10_000)) return
     shown = now
     note(isTerminal ? `\r\x1b[K${line()}` : `${line()}\n`)
   }
@@ -81,7 +86,7 @@ export function openProgress({ rows, files, budget }: { rows: readonly Row[]; fi
   return {
     show,
     [Symbol.dispose]() {
-      if (ended || rows.length === 0) return
+      if (ended || all === 0) return
       ended = true
       note(isTerminal ? `\r\x1b[K${line()}\n` : `${line()}\n`)
     },
@@ -103,7 +108,9 @@ interface Ending {
 
 export function report(run: Run, { files, budget, all, options }: Ending): number {
   const { tally } = files
-  const { stop, unfinished, untouched } = run
+  const { stop, unfinished } = run
+  // Rows that ask the same as one without an outcome are among them.
+  const untouched = all - tally.completed - tally.failed - unfinished.length
   const message = stop && 'message' in stop ? stop.message : null
   if (options.json)
     print(

@@ -8,8 +8,10 @@ import { type Budget, openBudgetFile, openRunBudget } from '../batch/budget.ts'
 import { FORMATS, type Format, formatOf } from '../batch/formats.ts'
 import { Journal } from '../batch/journal.ts'
 import { lock } from '../batch/lock.ts'
+import { Opened } from '../batch/opened.ts'
 import { type ErrorLine, isRetried, OutputFiles } from '../batch/output-files.ts'
 import { readRows } from '../batch/rows.ts'
+import { groupRows } from '../batch/twins.ts'
 import { Countersign } from '../client.ts'
 import type { Terms } from '../wallet.ts'
 import { counted, printPlan, questionOf, report } from './batch-report.ts'
@@ -45,11 +47,13 @@ async function run(file: string, options: BatchOptions): Promise<number> {
   const service = serviceUrl(options.service)
   const concurrency = countOf(options.concurrency)
   const rows = readRows(await readFileOrInput(file), formatFor(file, options.format))
+  const { firsts, twins } = groupRows(rows.usable)
+  const bought = firsts.length
   const capabilities = await new Countersign({ baseUrl: service }).getCapabilities()
   const price = BigInt(capabilities.price.amount_atomic)
   if (options['dry-run']) {
     const budget = options.budget === undefined ? null : budgetOf(options.budget)
-    printPlan(rows, { capabilities, price, budget, options })
+    printPlan(rows, { bought, capabilities, price, budget, options })
     return 0
   }
   const cap = budgetOf(options.budget)
@@ -67,15 +71,15 @@ async function run(file: string, options: BatchOptions): Promise<number> {
 
   let known: Terms | undefined
   if (!goesOn) {
-    printPlan(rows, { capabilities, price, budget: cap, options })
+    printPlan(rows, { bought, capabilities, price, budget: cap, options })
     if (rows.usable.length === 0) throw new UsageError('No row can be bought.')
     known = await askTerms(service, rows.usable, wallet, capabilities)
     note(`Paid to ${visible(known.payTo)} on ${visible(known.network)}, from ${ownAddress(wallet, known)}.\n`)
-    if (!(await confirm(questionOf(rows.usable.length, price, capabilities), options.yes))) return 2
+    if (!(await confirm(questionOf(bought, price, capabilities), options.yes))) return 2
   }
 
   await mkdir(options.out, { recursive: true, mode: 0o700 })
-  await using opened = new AsyncDisposableStack()
+  await using opened = new Opened()
   opened.use(await lock(join(options.out, 'lock')))
   const journal = opened.use(
     await Journal.open(join(options.out, 'journal.jsonl'), { service, input_sha256: rows.sha256 }, async () => {
@@ -91,15 +95,14 @@ async function run(file: string, options: BatchOptions): Promise<number> {
       return journal.retry(ids)
     },
   }
-  const files = opened.use(await OutputFiles.open(options.out, options['retry-errors'] ? retry : undefined))
+  const files = opened.use(await OutputFiles.open(options.out, { twins, ...(options['retry-errors'] && { retry }) }))
   const budget = await openBudget(opened, options, { cap, journal })
   await settleAccounts(journal, files, budget)
   for (const row of rows.unusable) if (!files.isDone(row.id)) await files.refuse(row)
-  const open = rows.usable.filter(({ id }) => !files.isDone(id))
+  const open = firsts.filter(({ id }) => !files.isDone(id))
   // Paid rows come first: neither the budget nor a refused wallet may prevent fetching their results.
   const left = [...open.filter(({ id }) => journal.paymentOf(id)), ...open.filter(({ id }) => !journal.paymentOf(id))]
-  if (goesOn)
-    note(`${counted(left.length, 'row')} of ${rows.usable.length} left, ${counted(retried, 'failure')} tried again.\n`)
+  if (goesOn) note(`${counted(left.length, 'row')} of ${bought} left, ${counted(retried, 'failure')} tried again.\n`)
   const unpaid = left.filter(({ id }) => !journal.paymentOf(id)).length
   // Results of paid rows are fetched without a question.
   if (goesOn && unpaid > 0 && !(await confirm(questionOf(unpaid, price, capabilities), options.yes))) return 2
@@ -140,7 +143,7 @@ async function exists(path: string): Promise<boolean> {
 }
 
 async function openBudget(
-  opened: AsyncDisposableStack,
+  opened: Opened,
   options: BatchOptions,
   { cap, journal }: { cap: bigint; journal: Journal },
 ): Promise<Budget> {

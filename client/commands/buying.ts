@@ -1,5 +1,5 @@
-// Shared by `batch` and `check --verify`: the terms that a service asks for, the accounts after a crash, signals, and which
-// failures are wrong usage.
+// Shared by the commands that buy: the terms that a service asks for, the accounts after a crash, and which failures are wrong
+// usage.
 import { UsageError } from '../arguments.ts'
 import type { Budget } from '../batch/budget.ts'
 import { Buyer, pinTerms, TermsError } from '../batch/buyer.ts'
@@ -16,15 +16,19 @@ import { systemClock } from '../clock.ts'
 import type { Capabilities } from '../discovery.ts'
 import type { Terms, Wallet } from '../wallet.ts'
 import { counted, openProgress } from './batch-report.ts'
-import { note } from './output.ts'
+import { endAtSignals, stopAtSignals } from './signals.ts'
 
 /** Milliseconds for one row: longer than any settlement takes that succeeds. */
 const ROW_MS = 600_000
 /** Most rows for which the terms are requested, because the service may refuse the first rows themselves. */
 const MAX_ASKED = 5
 
-/** Failures count as wrong usage if the user can correct them before anything is bought. */
+/**
+ * Runs a command that buys. Failures count as wrong usage if the user can correct them before anything is bought. A signal ends it
+ * with exit status 130.
+ */
 export async function explained<T>(work: () => Promise<T>): Promise<T> {
+  using _ending = endAtSignals()
   try {
     return await work()
   } catch (cause) {
@@ -83,23 +87,6 @@ export async function settleAccounts(journal: Journal, files: OutputFiles, budge
   }
 }
 
-/** After the first signal running rows finish; the second signal aborts them. */
-function listenForSignals(running: () => number): { finish: AbortSignal; abort: AbortSignal } & Disposable {
-  const finish = new AbortController()
-  const abort = new AbortController()
-  const stop = () => {
-    if (finish.signal.aborted) return abort.abort()
-    note(`\nNo new rows. ${counted(running(), 'row')} under way; press Ctrl-C again to leave them.\n`)
-    finish.abort()
-  }
-  process.on('SIGINT', stop).on('SIGTERM', stop)
-  return {
-    finish: finish.signal,
-    abort: abort.signal,
-    [Symbol.dispose]: () => void process.off('SIGINT', stop).off('SIGTERM', stop),
-  }
-}
-
 export interface Purchase {
   service: string
   wallet: Wallet
@@ -119,7 +106,10 @@ export async function buyRows(purchase: Purchase): Promise<Run> {
   const pace = new Pace(concurrency, systemClock)
   const { terms } = journal.header
   const buyer = new Buyer({ ...purchase, terms, pace, clock: systemClock, timeoutMs: ROW_MS })
-  using stopping = listenForSignals(() => pace.running)
-  using progress = openProgress({ rows, files, budget })
+  using stopping = stopAtSignals(
+    () => `No new rows. ${counted(pace.running, 'row')} under way get three seconds; Ctrl-C again leaves them at once.`,
+  )
+  const all = rows.reduce((count, { id }) => count + 1 + files.twinsOf(id).length, 0)
+  using progress = openProgress({ all, files, budget })
   return await runRows({ rows, buyer, files, pace, ...stopping, onProgress: progress.show })
 }

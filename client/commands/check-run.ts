@@ -16,7 +16,6 @@ import { allHold, type Outcome, place } from '../report/outcome.ts'
 import { askPages } from '../report/pages.ts'
 import { Lines, type Report, UnreadableReportError } from '../report/report.ts'
 import { budgetOf } from './buying.ts'
-import { CHECK_FORMATS } from './check.ts'
 import { verifyCitations } from './check-verdicts.ts'
 import { confirm } from './confirm.ts'
 import { readable, readInput } from './files.ts'
@@ -24,11 +23,13 @@ import { json, note, paint, print } from './output.ts'
 import { readApiKey, serviceUrl } from './toolkit.ts'
 import { readWallet } from './wallet-file.ts'
 
+export type CheckFormat = 'text' | 'json' | 'sarif' | 'junit'
+
 /** As given on the command line. */
 export interface CheckOptions {
   service?: string
   key?: string
-  format?: string
+  format: CheckFormat
   output?: string
   summary?: string
   cache?: string
@@ -45,7 +46,7 @@ export interface CheckOptions {
 
 /** Returns the exit status. Throws a UsageError. */
 export async function runCheck(file: string, options: CheckOptions): Promise<number> {
-  const format = formatOf(options)
+  const { format } = options
   if (options.fix && file === '-') throw new UsageError('--fix changes a file; it cannot change standard input.')
   if (options.fix && !options.yes && !process.stdin.isTTY)
     throw new UsageError('--fix asks before it changes the report, and there is no terminal to ask on: give --yes.')
@@ -88,12 +89,6 @@ async function openPurse(options: CheckOptions) {
   }
 }
 
-function formatOf({ format, json: asJson }: CheckOptions): (typeof CHECK_FORMATS)[number] {
-  const chosen = CHECK_FORMATS.find((one) => one === (format ?? (asJson ? 'json' : 'text')))
-  if (!chosen) throw new UsageError(`--format ${format} is none of ${CHECK_FORMATS.join(', ')}.`)
-  return chosen
-}
-
 /** A path within the working folder as it is from there, which programs that read the outcome can follow. */
 function nameOf(file: string): string {
   if (file === '-') return 'standard input'
@@ -116,9 +111,6 @@ async function readReport(file: string, text: string): Promise<Report> {
     return await (isHtml ? readHtml(text) : readMarkdown(text))
   } catch (cause) {
     if (cause instanceof UnreadableReportError) throw new UsageError(`${file}: ${cause.message}`, { cause })
-    const isMissing = (cause as NodeJS.ErrnoException).code === 'ERR_MODULE_NOT_FOUND'
-    const packages = isHtml ? 'parse5' : 'mdast-util-from-markdown mdast-util-gfm micromark-extension-gfm'
-    if (isMissing) throw new UsageError(`To read ${file}, install a parser: npm install ${packages}`, { cause })
     throw cause
   }
 }
@@ -152,7 +144,7 @@ function readCache(file: string): Promise<string | null> {
 }
 
 interface WriteOptions {
-  format: (typeof CHECK_FORMATS)[number]
+  format: CheckFormat
   options: CheckOptions
   lines: Lines
   corrections: readonly Correction[]

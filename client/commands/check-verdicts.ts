@@ -1,6 +1,6 @@
 // `countersign check --verify`: buys verdicts for citations that the quote check could not decide, as `batch` buys rows.
 // All runs share one folder for each service and its terms, so that no verdict is bought twice, even for different reports.
-import { hash } from 'node:crypto'
+import { createHash } from 'node:crypto'
 import { mkdir, readdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import { UsageError, visible } from '../arguments.ts'
@@ -9,6 +9,7 @@ import { Journal, readPayments } from '../batch/journal.ts'
 import { lock } from '../batch/lock.ts'
 import { readLines } from '../batch/log-file.ts'
 import { formatUsd } from '../batch/money.ts'
+import { Opened } from '../batch/opened.ts'
 import { type ErrorLine, isRetried, OutputFiles, type ResultLine } from '../batch/output-files.ts'
 import type { Row } from '../batch/rows.ts'
 import type { Run } from '../batch/run.ts'
@@ -155,7 +156,7 @@ interface Buying {
 async function buy(rows: Row[], terms: Terms, { folder, options, isFetchOnly = false }: Buying): Promise<Bought> {
   const { service, wallet } = options
   await mkdir(folder, { recursive: true, mode: 0o700 })
-  await using opened = new AsyncDisposableStack()
+  await using opened = new Opened()
   opened.use(await lock(join(folder, 'lock')))
   const input = { service, input_sha256: digest('verdicts of countersign check') }
   const journal = opened.use(await Journal.open(join(folder, 'journal.jsonl'), input, async () => terms))
@@ -164,7 +165,7 @@ async function buy(rows: Row[], terms: Terms, { folder, options, isFetchOnly = f
     isRetried: (error: ErrorLine) => isRetried(error, now),
     before: (ids: string[]) => journal.retry(ids),
   }
-  const files = opened.use(await OutputFiles.open(folder, retry))
+  const files = opened.use(await OutputFiles.open(folder, { retry }))
   const budget = await openBudget(opened, { journal, rows, options })
   const open = rows.flatMap(({ id }) => journal.paymentOf(id) ?? [])
   // A payment whose result was not fetched yet counts for the run that fetches it.
@@ -190,7 +191,7 @@ async function buy(rows: Row[], terms: Terms, { folder, options, isFetchOnly = f
 
 /** By default the budget applies to this run only. Of the spending of earlier runs, only open payments count. */
 async function openBudget(
-  opened: AsyncDisposableStack,
+  opened: Opened,
   { journal, rows, options }: { journal: Journal; rows: readonly Row[]; options: VerdictOptions },
 ): Promise<Budget> {
   const { budgetFile, cap } = options
@@ -276,7 +277,7 @@ function missing({ stop }: Run): NoVerdict {
 
 /** The same claim has the same row, until its verdict is too old: a row is bought once. */
 function rowOf({ source_url, claim }: Claim, n: number, times: number): Row {
-  const id = hash('sha256', nameOf({ source_url, claim })).slice(0, 24)
+  const id = sha256(nameOf({ source_url, claim })).slice(0, 24)
   return { id: times === 0 ? id : `${id}-${times + 1}`, line: n + 1, source_url, claim }
 }
 
@@ -285,7 +286,8 @@ function termsText({ scheme, network, asset, amount, payTo }: Terms): string {
   return JSON.stringify([scheme, network, asset, amount, payTo])
 }
 
-const digest = (text: string) => hash('sha256', text).slice(0, 16)
+const sha256 = (text: string) => createHash('sha256').update(text).digest('hex')
+const digest = (text: string) => sha256(text).slice(0, 16)
 
 const AGAIN = 'Run the same command again: nothing is paid twice.'
 const LATER = `There is no verdict yet. ${AGAIN} `

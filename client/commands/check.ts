@@ -1,14 +1,16 @@
 // `countersign check`: its options and its help. `check-run.ts` runs it.
+import { UsageError } from '../arguments.ts'
 import { KEEP_DAYS } from '../report/answer-store.ts'
+import type { CheckFormat } from './check-run.ts'
 import { command } from './command.ts'
 import { YES } from './confirm.ts'
 import { ACCOUNT } from './toolkit.ts'
 
-export const CHECK_FORMATS = ['text', 'json', 'sarif', 'junit'] as const
+const FORMATS: readonly CheckFormat[] = ['text', 'json', 'sarif', 'junit']
 
 const OPTIONS = {
   ...ACCOUNT,
-  format: { type: 'string', value: 'FORMAT', help: `${CHECK_FORMATS.join(', ')}; text` },
+  format: { type: 'string', value: 'FORMAT', help: `${FORMATS.join(', ')}; text` },
   output: { type: 'string', value: 'FILE', help: 'write the format to this file, and the text to standard output' },
   summary: { type: 'string', value: 'FILE', help: 'append a summary in Markdown to this file' },
   cache: {
@@ -57,5 +59,14 @@ export const check = command({
     'sentence that its page contradicts or does not support fails, and so does a verdict that did not come;\n' +
     '130 interrupted: the same command goes on.',
   options: OPTIONS,
-  run: async ([file = ''], options) => (await import('./check-run.ts')).runCheck(file, options),
+  run: async ([file = ''], options) => {
+    const format = formatOf(options)
+    return (await import('./check-run.ts')).runCheck(file, { ...options, format })
+  },
 })
+
+function formatOf({ format, json }: { format?: string; json?: boolean }): CheckFormat {
+  const chosen = FORMATS.find((one) => one === (format ?? (json ? 'json' : 'text')))
+  if (!chosen) throw new UsageError(`--format ${format} is none of ${FORMATS.join(', ')}.`)
+  return chosen
+}

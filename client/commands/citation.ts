@@ -31,7 +31,7 @@ const set = command({
   about: `--request, --evidence and --token say which quote; a watch that is there keeps its quote without them. The webhook's secret
 is shown once, when the watch is made; --save is for that time.`,
   examples: [
-    'countersign citation set bridge --webhook https://example.com/hook --request REQUEST_ID --evidence e1 --token token.txt',
+    'countersign citation set bridge --webhook https://example.com/hook --request ID --evidence e1 --token token.txt',
     'countersign citation set bridge --webhook https://example.com/other-hook --every 6',
   ],
   options: {
@@ -131,7 +131,7 @@ export const citation: CommandGroup = {
     }),
   },
   examples: [
-    'countersign citation set bridge --webhook https://example.com/hook --request REQUEST_ID --evidence e1 --token token.txt',
+    'countersign citation set bridge --webhook https://example.com/hook --request ID --evidence e1 --token token.txt',
     'countersign citation check bridge && countersign citation show bridge',
   ],
 }

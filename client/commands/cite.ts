@@ -1,9 +1,9 @@
 // `countersign cite`: a completed result as links, selectors, a BibTeX entry or Markdown footnotes.
 import { UsageError } from '../arguments.ts'
 import { attestationShape, timestamp } from '../attestation.ts'
-import { bibtexEntry, markdownFootnote, textFragmentUrl, textSelectors } from '../citation.ts'
+import { bibtexEntry, citableResults, markdownFootnote, textFragmentUrl, textSelectors } from '../citation.ts'
 import { describeDocument } from '../document-words.ts'
-import type { VerificationResult } from '../result.ts'
+import type { PurchaseResult, VerificationResult } from '../result.ts'
 import { integer, list, object, text } from '../shape.ts'
 import { parseJson } from '../verification.ts'
 import { command } from './command.ts'
@@ -17,7 +17,13 @@ const citableShape = object({
   source: object({ final_url: text(/^https:\/\/\S+$/), normalized_text: text() }),
   source_identity: object({ hostname: text(/^\S+$/) }),
   evidence: list(
-    object({ evidence_id: text(/^e[1-6]$/), quote: text(/./s), start: integer(0), end: integer(1), stance: text() }),
+    object({
+      evidence_id: text(/^e([1-9]|[1-5][0-9]|60)$/),
+      quote: text(/./s),
+      start: integer(0),
+      end: integer(1),
+      stance: text(),
+    }),
     6,
   ),
   payment: object({}),
@@ -26,9 +32,9 @@ const citableShape = object({
 
 interface Format {
   /** Output for programs. */
-  data(result: VerificationResult): unknown
-  /** Output for people. */
-  text(result: VerificationResult): string
+  data(result: VerificationResult, number: number | null): unknown
+  /** Output for people. @param number of a claim among several; else null */
+  text(result: VerificationResult, number: number | null): string
 }
 
 const formats: Record<string, Format> = {
@@ -45,8 +51,8 @@ const formats: Record<string, Format> = {
     text: (result) => json(result.evidence.map((item) => textSelectors(result, item))),
   },
   bibtex: {
-    data: (result) => ({ bibtex: bibtexEntry(result) }),
-    text: (result) => lines([bibtexEntry(result)]),
+    data: (result, number) => ({ bibtex: bibtexEntry(result, number) }),
+    text: (result, number) => lines([bibtexEntry(result, number)]),
   },
   markdown: {
     data: (result) =>
@@ -80,19 +86,26 @@ export const cite = command({
   async run([file = ''], { format, json: asJson }) {
     const chosen = Object.hasOwn(formats, format) ? formats[format] : undefined
     if (!chosen) throw new UsageError(`--format ${format} is none of ${Object.keys(formats).join(', ')}.`)
-    const result = readResult(file, (await readInput(file)).toString())
-    return print(asJson ? json(chosen.data(result)) : chosen.text(result))
+    const results = readResults(file, (await readInput(file)).toString())
+    const [only] = results.length === 1 ? results : []
+    if (only) return print(asJson ? json(chosen.data(only, null)) : chosen.text(only, null))
+    if (asJson) return print(json(results.map((result, i) => chosen.data(result, i + 1))))
+    return print(results.map((result, i) => chosen.text(result, i + 1)).join(''))
   },
 })
 
-function readResult(file: string, document: string): VerificationResult {
+/** A result for each claim. */
+function readResults(file: string, document: string): VerificationResult[] {
   const { failure } = describeDocument(document)
   if (failure) throw new UsageError(`${file} holds ${failure}.`)
   try {
     const value = parseJson(document)
-    const wrong = citableShape(value, '')
+    const isOfClaims = typeof value === 'object' && value !== null && 'claims' in value && Array.isArray(value.claims)
+    // Each is checked before it is used.
+    const results = isOfClaims ? citableResults(value as unknown as PurchaseResult) : [value as VerificationResult]
+    const wrong = results.map((result) => citableShape(result, '')).find((fault) => fault !== null)
     if (wrong) throw new SyntaxError(wrong)
-    return value as VerificationResult
+    return results
   } catch (cause) {
     throw new UsageError(`${file} does not hold a completed result: ${(cause as Error).message}`, { cause })
   }

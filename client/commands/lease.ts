@@ -88,7 +88,7 @@ const show = command({
 const check = command({
   summary: 'ask the service whether a lease is valid; exit 1 if it is not',
   operands: ['ID'],
-  about: 'A gateway does this offline, with verifyLease of @countersign/client/lease.',
+  about: 'A gateway does this offline, with verifyLease of countersign-sdk/lease.',
   examples: ['countersign lease check ID --agent buyer-1 --action pay'],
   options: {
     ...ACCOUNT,

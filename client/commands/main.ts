@@ -1,6 +1,7 @@
 // All commands of the command line, and the handling of their errors.
 import { account } from './account.ts'
 import { batch } from './batch.ts'
+import { buy } from './buy.ts'
 import { check } from './check.ts'
 import { citation } from './citation.ts'
 import { cite } from './cite.ts'
@@ -8,6 +9,7 @@ import { type CommandGroup, start } from './command.ts'
 import { exportChain } from './export.ts'
 import { journal } from './journal.ts'
 import { lease } from './lease.ts'
+import { mcp } from './mcp.ts'
 import { explain } from './output.ts'
 import { receipt } from './receipt.ts'
 import { ask, keys, recover } from './service.ts'
@@ -16,7 +18,7 @@ import { wallet } from './wallet.ts'
 import { watch } from './watch.ts'
 import { heartbeat, watchdog } from './watchdog.ts'
 
-const countersign: CommandGroup = {
+export const countersign: CommandGroup = {
   summary: 'check what a source verification service has signed, and call it',
   commands: {
     verify,
@@ -26,8 +28,10 @@ const countersign: CommandGroup = {
     keys,
     ask,
     recover,
+    buy,
     batch,
     check,
+    mcp,
     wallet,
     account,
     lease,
@@ -41,6 +45,7 @@ const countersign: CommandGroup = {
     'countersign keys https://service.example > keys.json',
     'countersign verify result.json --keys keys.json',
     'countersign cite result.json --format text-fragment',
+    "countersign buy https://example.org/ 'It says so.' --service https://service.example --wallet wallet.key",
     'countersign batch claims.csv --service https://service.example --dry-run',
     "countersign ask https://service.example --source https://example.org/ --claim 'It says so.' --dry-run",
     'countersign check report.md --service https://service.example --key key.txt',

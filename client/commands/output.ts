@@ -1,5 +1,5 @@
 // Output of the command line: results on standard output, notes and errors on standard error, colours on a terminal.
-import { UsageError, visible } from '../arguments.ts'
+import { MissingError, UsageError, visible } from '../arguments.ts'
 import { CountersignError } from '../client.ts'
 
 let closed = false
@@ -43,7 +43,10 @@ export function explain(error: unknown, asJson: boolean): 1 | 2 {
   const isUsage = error instanceof UsageError
   if (asJson) note(`${JSON.stringify({ error: { ...bodyOf(error, isUsage), message } })}\n`)
   else if (error instanceof CountersignError) note(`${visible(error.code)}: ${visible(message)}\n`)
-  else note(`countersign: ${visible(message)}\n${isUsage ? 'See countersign --help.\n' : ''}`)
+  else
+    note(
+      `countersign: ${visible(message)}\n${isUsage && !(error instanceof MissingError) ? 'See countersign --help.\n' : ''}`,
+    )
   return isUsage ? 2 : 1
 }
 

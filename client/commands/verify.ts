@@ -1,12 +1,13 @@
 // `countersign verify`: prints what a file says, in words, and whether that is proved.
-import { checkKeys, checkVerifierKey, readPin, readPoint, readTree, visible } from '../arguments.ts'
+import { checkKeys, checkVerifierKey, readPin, readPoint, readTree, UsageError, visible } from '../arguments.ts'
 import { verifyDocument } from '../document.ts'
 import { describeDocument, KeptText } from '../document-words.ts'
-import { trustIntroduced } from '../verification.ts'
+import { isUnknownKey, trustIntroduced, type Verification } from '../verification.ts'
 import { command } from './command.ts'
 import { bytesOf, readKeys } from './files.ts'
 import { json, paint, print } from './output.ts'
 import { signatureCheck } from './signature-check.ts'
+import { recompute } from './verify-recompute.ts'
 
 export const verify = command({
   summary: 'check a file offline; - reads standard input',
@@ -14,12 +15,18 @@ export const verify = command({
   usage: '(--keys FILE | --pin KEYID:HEX)...',
   about: `Takes a completed result, a receipt, one attestation, an export, or consecutive attestations (an array, or a page of
 /v1/chain), prints what a result says and one line per check, and needs the signing key from a source you trust
-independently. The last line is good or BAD.`,
+independently. The last line is good, BAD, or unknown key: unchanged, but signed with a key that is not
+among yours, as after a rotation.
+
+With --recompute the verdict of a result is made again from the text in the file, by the verifier that the service used,
+and compared. It needs the package countersign-verifier, and nothing leaves this machine.`,
   examples: [
     'countersign verify result.json --pin 1:d75a980182b10ab7d54bfed3c964073a0ee172f3daa62325af021a68f707511a',
     'countersign verify - --keys keys.json --json < result.json | jq .ok',
+    'countersign verify result.json --keys keys.json --recompute',
     'countersign verify chain.jsonl --keys keys.json --through SERIAL:HASH',
   ],
+  exitStatus: '0 good, 1 bad or refused, 2 wrong usage, or --recompute is not possible.',
   options: {
     keys: { type: 'string', multiple: true, value: 'FILE', help: 'trusted keys as /v1/keys lists them' },
     pin: { type: 'string', multiple: true, value: 'KEYID:HEX', help: 'one trusted key; may be repeated' },
@@ -51,6 +58,12 @@ independently. The last line is good or BAD.`,
       type: 'boolean',
       help: 'export, attestations: check the last signature, which covers the rest through the links',
     },
+    recompute: { type: 'boolean', help: 'result: make the verdict of the local verifier again and compare it' },
+    weights: {
+      type: 'string',
+      value: 'DIR',
+      help: '--recompute: a folder with the weights; else those of the package',
+    },
   },
   async run([file = ''], options) {
     const pinned = [
@@ -61,7 +74,9 @@ independently. The last line is good or BAD.`,
     checkVerifierKey(options.vkey)
     const introduced = (await Promise.all((options.introduced ?? []).map(readKeys))).flat()
     const kept = new KeptText()
-    const { ok, checks } = await verifyDocument(kept.through(bytesOf(file)), {
+    if (options.weights !== undefined && !options.recompute)
+      throw new UsageError('--weights says where the weights for --recompute are; add --recompute.')
+    const verified = await verifyDocument(kept.through(bytesOf(file)), {
       keys: trustIntroduced(introduced, pinned, { signatureCheck }),
       vkey: options.vkey,
       from: options.from === undefined ? undefined : readPoint('--from', options.from, 0),
@@ -72,18 +87,31 @@ independently. The last line is good or BAD.`,
       signatureCheck,
     })
     const { failure, words } = describeDocument(kept.text())
-    if (options.json) print(json({ ok, failure, says: words, checks: failure ? [] : checks }))
+    const recomputed = options.recompute ? [await recompute(kept.text(), options.weights)] : []
+    const checks = [...verified.checks, ...recomputed]
+    const verification = { ok: checks.every((check) => check.ok) && verified.ok, checks }
+    const { ok } = verification
+    if (options.json)
+      print(json({ ok, unknown_key: isUnknownKey(verification), failure, says: words, checks: failure ? [] : checks }))
     else {
       for (const [name, text] of Object.entries(words)) print(`${`${name}:`.padEnd(9)} ${visible(text)}\n`)
       if (failure) print(`${paint('red', failure)}\n`)
-      else printChecks(ok, checks)
+      else printChecks(verification)
     }
     return ok ? 0 : 1
   },
 })
 
-function printChecks(ok: boolean, checks: { name: string; ok: boolean; detail?: string }[]): void {
-  for (const { name, ok, detail } of checks)
-    print(`${ok ? paint('green', 'ok  ') : paint('red', 'FAIL')} ${name}${detail ? `: ${visible(detail)}` : ''}\n`)
-  print(ok ? `${paint('green', 'good')}\n` : `${paint('red', 'BAD')}\n`)
+function printChecks(verification: Verification): void {
+  const isUnknown = isUnknownKey(verification)
+  const mark = isUnknown ? paint('yellow', '?   ') : paint('red', 'FAIL')
+  for (const { name, ok, detail } of verification.checks)
+    print(`${ok ? paint('green', 'ok  ') : mark} ${name}${detail ? `: ${visible(detail)}` : ''}\n`)
+  if (isUnknown) print(`${UNKNOWN}\n`)
+  const bad = isUnknown ? paint('yellow', 'unknown key') : paint('red', 'BAD')
+  print(`${verification.ok ? paint('green', 'good') : bad}\n`)
 }
+
+const UNKNOWN =
+  'Nothing was changed since it was signed, but the key is not one of yours, so this proves nothing yet. If the service has ' +
+  'changed its key, --introduced FILE follows the change from your key: FILE is the JSON of /v1/keys.'

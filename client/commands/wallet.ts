@@ -1,6 +1,6 @@
 // `countersign wallet`: makes a key file, prints its addresses, and reads its balance from the chain.
 import { UsageError } from '../arguments.ts'
-import { formatUsd, NETWORKS, usdcOf } from '../batch/money.ts'
+import { formatUsd, networkNames, usdcOf } from '../batch/money.ts'
 import { createWalletKey, openWallet } from '../wallet.ts'
 import { type CommandGroup, command } from './command.ts'
 import { json, note, print } from './output.ts'
@@ -11,8 +11,8 @@ const create = command({
   summary: 'make a new key in a file of mode 600',
   operands: ['FILE'],
   about:
-    'The file holds the key unencrypted: whoever reads it can spend what is sent to its address. Keep little money on it, and\n' +
-    'a copy of it elsewhere. An existing file is never overwritten.',
+    'The file holds the key unencrypted: a person who reads it can spend what is sent to its address. Keep little money on it,\n' +
+    'and a copy of it elsewhere. An existing file is never overwritten.',
   examples: ['countersign wallet new wallet.key', 'countersign wallet new solana.key --solana'],
   options: { solana: { type: 'boolean', help: 'a key for Solana; by default one for EVM networks (Base)' } },
   async run([file = ''], { solana, json: asJson }) {
@@ -48,7 +48,7 @@ const balance = command({
   summary: 'print the USDC balance of a wallet',
   operands: ['FILE'],
   usage: '--network NETWORK',
-  about: `NETWORK is one of ${NETWORKS.join(',\n')}.`,
+  about: `NETWORK is one of ${networkNames.join(',\n')}.`,
   examples: [
     'countersign wallet balance wallet.key --network eip155:8453',
     'countersign wallet balance wallet.key --network eip155:84532 --rpc https://node.example',
@@ -60,7 +60,7 @@ const balance = command({
   async run([file = ''], { network, rpc, json: asJson }) {
     const asset = network === undefined ? undefined : usdcOf(network)
     if (network === undefined || asset === undefined)
-      throw new UsageError(`--network is one of ${NETWORKS.join(', ')}.`)
+      throw new UsageError(`--network is one of ${networkNames.join(', ')}.`)
     const kind = network.startsWith('eip155:') ? 'evm' : 'solana'
     const { addresses } = await asUsage(async () => openWallet(await readWalletKeys(file)))
     const own = addresses.find((one) => one.kind === kind)

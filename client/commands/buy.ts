@@ -1,0 +1,71 @@
+// `countersign buy`: its options and its help. `buy-run.ts` runs it.
+import { UsageError } from '../arguments.ts'
+import { command } from './command.ts'
+import { YES } from './confirm.ts'
+import { PINS } from './trust.ts'
+
+const VERDICTS = ['supports', 'contradicts', 'mixed', 'insufficient_evidence', 'not_assessed'] as const
+
+/** What the commands that buy one verification have in common. */
+export const PURCHASE = {
+  service: { type: 'string', value: 'URL', help: 'where the service is; default: COUNTERSIGN_SERVICE' },
+  wallet: {
+    type: 'string',
+    value: 'FILE',
+    help: 'holds the key that pays, mode 600; default: COUNTERSIGN_WALLET, which names\nthe file or is the key',
+  },
+  'max-price': { type: 'string', value: 'USD', default: '0.05', help: 'the most that one verification may cost; 0.05' },
+  budget: {
+    type: 'string',
+    value: 'USD',
+    help: 'the most that may be spent: by this run, or by all runs with the same --budget-file',
+  },
+  'budget-file': { type: 'string', value: 'FILE', help: 'counts what all runs that name it have spent' },
+  journal: {
+    type: 'string',
+    value: 'DIR',
+    default: '.countersign-purchases',
+    help: 'keeps payments and results, so that nothing is paid twice; .countersign-purchases',
+  },
+  ...PINS,
+  'solana-rpc': { type: 'string', value: 'URL', help: 'the node that Solana payments are prepared with' },
+  yes: YES,
+} as const
+
+export const buy = command({
+  summary: 'buy the verdict of a page on a claim',
+  operands: ['URL', 'CLAIM'],
+  usage: '--service URL --wallet FILE',
+  about:
+    'Prints price and recipient, asks, pays, waits, verifies the result offline, and prints verdict and quotes. Killed and\n' +
+    'run again it goes on with the payment that it made: the same page, claim and options are never paid twice. A\n' +
+    'finished purchase is shown again for 24 hours; --again buys anew.\n\n' +
+    'Without --pin or --keys the key of the first use is kept in the folder of --journal, and needed from then on.',
+  examples: [
+    "countersign buy https://example.org/ 'It says so.' --service https://service.example --wallet wallet.key",
+    "countersign buy https://example.org/ 'It says so.' --yes --json --budget 6.00 --budget-file spent.jsonl",
+    "countersign buy https://example.org/ 'It says so.' --yes --expect contradicts --out result.json",
+  ],
+  exitStatus:
+    '0 the page supports the claim, or the verdict is that of --expect; 1 any other verdict; 2 wrong usage,\n' +
+    'or the question was answered with no; 3 the price or the budget forbids it; 4 failed, and nothing was charged;\n' +
+    '5 paid, but the result does not verify; 6 still pending: the same command goes on; 130 interrupted: the same\n' +
+    'command goes on.',
+  options: {
+    ...PURCHASE,
+    expect: { type: 'string', value: 'VERDICT', help: `end with 0 for this verdict: ${VERDICTS.join(', ')}` },
+    'max-age': {
+      type: 'string',
+      value: 'SECONDS',
+      help: 'the greatest age of an observation that may be used, 0 to 300',
+    },
+    out: { type: 'string', value: 'FILE', help: 'write the bytes of the result to this file' },
+    again: { type: 'boolean', help: 'buy anew what was bought within the last 24 hours' },
+  },
+  run: async ([url = '', claim = ''], options) => {
+    const { expect } = options
+    if (expect !== undefined && !VERDICTS.some((one) => one === expect))
+      throw new UsageError(`--expect ${expect} is none of ${VERDICTS.join(', ')}.`)
+    return (await import('./buy-run.ts')).runBuy(url, claim, options)
+  },
+})

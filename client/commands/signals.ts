@@ -1,0 +1,50 @@
+// What SIGINT and SIGTERM do to a command that buys: it ends within five seconds with exit status 130, and the same command goes on
+// later.
+import { note } from './output.ts'
+
+/** The last one hears. */
+const listeners: (() => void)[] = []
+const hear = () => listeners.at(-1)?.()
+
+/** Calls `listen` at each signal, until it is disposed; then the one before it again. */
+function listenForSignals(listen: () => void): Disposable {
+  if (listeners.length === 0) process.on('SIGINT', hear).on('SIGTERM', hear)
+  listeners.push(listen)
+  return {
+    [Symbol.dispose]() {
+      listeners.splice(listeners.indexOf(listen), 1)
+      if (listeners.length === 0) process.off('SIGINT', hear).off('SIGTERM', hear)
+    },
+  }
+}
+
+/** While nothing is under way that must be ended with care, a signal ends the process. */
+export function endAtSignals(): Disposable {
+  return listenForSignals(() => process.exit(INTERRUPTED))
+}
+
+/** After the first signal nothing new begins; a second one, or the end of some seconds, aborts what is under way. */
+export function stopAtSignals(words: () => string): { finish: AbortSignal; abort: AbortSignal } & Disposable {
+  const finish = new AbortController()
+  const abort = new AbortController()
+  let timer: NodeJS.Timeout | undefined
+  const listening = listenForSignals(() => {
+    if (finish.signal.aborted) return abort.abort()
+    note(`\n${words()}\n`)
+    timer = setTimeout(() => abort.abort(), GRACE_MS)
+    finish.abort()
+  })
+  return {
+    finish: finish.signal,
+    abort: abort.signal,
+    [Symbol.dispose]() {
+      clearTimeout(timer)
+      listening[Symbol.dispose]()
+    },
+  }
+}
+
+/** Less than the five seconds after which programs are killed by those that started them. */
+const GRACE_MS = 3000
+/** 128 and the number of SIGINT, as shells have it. */
+export const INTERRUPTED = 130

@@ -1,0 +1,141 @@
+// Which key a result must be signed with: keys that are pinned as `verify` pins them, else the key of the first use, which is kept
+// beside the purchases. A kept key that has been replaced is followed by the receipts that introduce its successors.
+import { mkdir } from 'node:fs/promises'
+import { join } from 'node:path'
+import { checkKeys, readPin } from '../arguments.ts'
+import { waitForLock } from '../batch/lock.ts'
+import { LogFile } from '../batch/log-file.ts'
+import type { Question } from '../batch/purchase.ts'
+import type { Check } from '../checks.ts'
+import { Countersign } from '../client.ts'
+import type { VerificationResult } from '../result.ts'
+import { type PinnedKey, trustIntroduced, verifyResult } from '../verification.ts'
+import { readKeys } from './files.ts'
+import { signatureCheck } from './signature-check.ts'
+
+export const PINS = {
+  pin: { type: 'string', multiple: true, value: 'KEYID:HEX', help: 'the trusted key of the service; may be repeated' },
+  keys: { type: 'string', multiple: true, value: 'FILE', help: 'trusted keys as /v1/keys lists them' },
+  introduced: {
+    type: 'string',
+    multiple: true,
+    value: 'FILE',
+    help: 'keys as /v1/keys lists them, trusted only where a trusted key introduces them',
+  },
+} as const
+
+export interface Proof {
+  ok: boolean
+  /** Those that failed; none where `ok`. */
+  faults: Check[]
+  /** One sentence: by which key it is proved, or why it is not. */
+  words: string
+}
+
+interface KeptKey extends PinnedKey {
+  service: string
+  kept_at: string
+}
+
+export class Trust {
+  readonly #service: string
+  readonly #folder: string
+  readonly #pinned: PinnedKey[]
+  readonly #introduced: unknown[]
+
+  private constructor(service: string, folder: string, pinned: PinnedKey[], introduced: unknown[]) {
+    this.#service = service
+    this.#folder = folder
+    this.#pinned = pinned
+    this.#introduced = introduced
+  }
+
+  /** Reads the pins. Throws a UsageError. `folder` is where the key of the first use is kept. */
+  static async open(
+    service: string,
+    folder: string,
+    { pin = [], keys = [], introduced = [] }: { pin?: string[]; keys?: string[]; introduced?: string[] },
+  ): Promise<Trust> {
+    const pinned = [...(await Promise.all(keys.map(readKeys))).flat(), ...pin.map(readPin)]
+    if (pinned.length > 0) checkKeys(pinned)
+    return new Trust(service, folder, pinned, (await Promise.all(introduced.map(readKeys))).flat())
+  }
+
+  /** Whether the result proves, offline where a key is known, and answers this question. */
+  async examine(result: VerificationResult, question: Question): Promise<Proof> {
+    const asked = askedFaults(result, question)
+    const { key_id, pubkey_hex } = result.receipt?.attestation ?? {}
+    const name = `${key_id}:${pubkey_hex}`
+    const kept = this.#pinned.length > 0 ? this.#pinned : await this.#readKept()
+    if (kept.length === 0) return await this.#examineFirst(result, asked)
+    const judge = (keys: PinnedKey[]) => verifyResult(result, { keys, signatureCheck })
+    let found = judge(trustIntroduced(this.#introduced, kept, { signatureCheck }))
+    if (found.checks.some((check) => check.name === 'trusted_key' && !check.ok)) {
+      const published = await new Countersign({ baseUrl: this.#service }).keys().catch(() => [])
+      found = judge(trustIntroduced([...this.#introduced, ...published], kept, { signatureCheck }))
+    }
+    const whose = this.#pinned.length > 0 ? 'pinned' : 'kept since the first use'
+    return proofOf([...found.checks, ...asked], `signed by key ${key_id}, ${whose}`, name)
+  }
+
+  /** The keys that are trusted without asking the service. */
+  async known(): Promise<PinnedKey[]> {
+    const kept = this.#pinned.length > 0 ? this.#pinned : await this.#readKept()
+    return trustIntroduced(this.#introduced, kept, { signatureCheck })
+  }
+
+  /** Without a known key the published one is taken, if everything else proves, and kept. */
+  async #examineFirst(result: VerificationResult, asked: Check[]): Promise<Proof> {
+    const { key_id, pubkey_hex } = result.receipt?.attestation ?? {}
+    const published = await new Countersign({ baseUrl: this.#service }).keys()
+    const key = published.find((one) => one.key_id === key_id && one.pubkey_hex === pubkey_hex && one.use === 'receipt')
+    const { checks } = verifyResult(result, { keys: key ? [key] : [], signatureCheck })
+    const words =
+      `signed by key ${key_id}, seen for the first time and kept from now on; ` +
+      `compare it with a source other than the service, or pin it: --pin ${key_id}:${pubkey_hex}`
+    const proof = proofOf([...checks, ...asked], words, `${key_id}:${pubkey_hex}`)
+    if (proof.ok && key) await this.#keep(key)
+    return proof
+  }
+
+  async #readKept(): Promise<PinnedKey[]> {
+    return await this.#withKept(async (kept) => kept)
+  }
+
+  async #keep({ key_id, pubkey_hex }: PinnedKey): Promise<void> {
+    await this.#withKept(async (kept, file) => {
+      if (kept.length > 0) return
+      await file.append({ service: this.#service, key_id, pubkey_hex, kept_at: new Date().toISOString() })
+    })
+  }
+
+  async #withKept<T>(work: (kept: PinnedKey[], file: LogFile<KeptKey>) => Promise<T>): Promise<T> {
+    await mkdir(this.#folder, { recursive: true, mode: 0o700 })
+    await using _lock = await waitForLock(join(this.#folder, 'keys.lock'))
+    const kept: PinnedKey[] = []
+    await using file = await LogFile.open<KeptKey>(join(this.#folder, 'keys.jsonl'), (line) => {
+      if (line.service === this.#service) kept.push({ key_id: line.key_id, pubkey_hex: line.pubkey_hex })
+    })
+    return await work(kept, file)
+  }
+}
+
+/** A genuine result of another question is no answer to this one. */
+function askedFaults({ claim, source }: VerificationResult, question: Question): Check[] {
+  const check = (name: string, ok: boolean, detail: string): Check => (ok ? { name, ok } : { name, ok, detail })
+  return [
+    check('asked_page', source?.requested_url === question.source_url, 'it is about another page'),
+    check('asked_claim', claim === question.claim, 'it is about another claim'),
+  ]
+}
+
+function proofOf(checks: readonly Check[], words: string, key: string): Proof {
+  const faults = checks.filter(({ ok }) => !ok)
+  if (faults.length === 0) return { ok: true, faults, words }
+  const isUnknown = faults.every(({ name }) => name === 'trusted_key' || name === 'signature')
+  const isStranger = isUnknown && faults.some(({ name }) => name === 'trusted_key')
+  const why = isStranger
+    ? `unknown key: it is signed by key ${key}, and no trusted key introduces that one`
+    : faults.map(({ name, detail }) => (detail ? `${name}: ${detail}` : name)).join('; ')
+  return { ok: false, faults, words: why }
+}
