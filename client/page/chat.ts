@@ -4,8 +4,9 @@ import './without-eval.ts'
 import { App } from '@modelcontextprotocol/ext-apps'
 import { type ComponentChildren, render } from 'preact'
 import { useEffect, useMemo, useState } from 'preact/hooks'
-import { type Answer, type Arguments, readAnswer } from './chat-answer.ts'
+import { type Answer, type Arguments, type Examinable, readAnswer } from './chat-answer.ts'
 import { Pins, useReport } from './checking.ts'
+import { CitationsView } from './citations-view.ts'
 import { followTheme } from './host-theme.ts'
 import { type Html, html } from './html.ts'
 import { Badge, Facts, Notice } from './parts.ts'
@@ -20,8 +21,8 @@ type Call =
 
 interface ChatProps {
   app: App
-  /** Host name of the service. */
-  service: string
+  /** Address of the service. */
+  service: URL
   /** The keys that the service published when it made this page. */
   known: readonly PublishedKey[]
 }
@@ -52,7 +53,7 @@ function Chat({ app, service, known }: ChatProps): Html {
     case 'waiting':
       return html`<${Waiting} args=${args} />`
     case 'answered':
-      return html`<${Answered} answer=${call.answer} published=${published} service=${service} />`
+      return html`<${Answered} answer=${call.answer} published=${published} service=${service} app=${app} />`
     case 'cancelled':
       return html`<${Notice} tone="open" title="The call was cancelled.">${call.reason}<//>`
     case 'alone':
@@ -63,10 +64,16 @@ function Chat({ app, service, known }: ChatProps): Html {
 
 /** The current keys, through the host. Throws if the host cannot read them; then the keys in the page are used. */
 async function askKeys(app: App): Promise<readonly PublishedKey[]> {
+  return readKeyList(await readThrough(app, 'service://keys'))
+}
+
+/** The text of a resource of the service. Throws if the host cannot read it. */
+async function readThrough(app: App, uri: string): Promise<string> {
   if (!app.getHostCapabilities()?.serverResources) throw new Error('the host reads no resources for its pages')
-  const { contents } = await app.readServerResource({ uri: 'service://keys' }, { timeout: TIMEOUT_MS })
+  const { contents } = await app.readServerResource({ uri }, { timeout: TIMEOUT_MS })
   const [first] = contents
-  return readKeyList(first && 'text' in first ? first.text : '')
+  if (!first || !('text' in first)) throw new Error('the resource has no text')
+  return first.text
 }
 
 const TIMEOUT_MS = 5000
@@ -84,20 +91,23 @@ function Waiting({ args: { claim, source_url } }: { args: Arguments }): Html {
 interface AnsweredProps {
   answer: Answer
   published: readonly PublishedKey[] | undefined
-  service: string
+  service: URL
+  app: App
 }
 
-function Answered({ answer: { document, judged, words }, published, service }: AnsweredProps): Html {
-  if (words !== null)
-    return html`<${Notice} tone="open" title="There is no result to draw.">The host handed on: ${words || 'nothing'}<//>`
+function Answered({ answer, published, service, app }: AnsweredProps): Html {
+  if ('words' in answer) return html`<${Notice} tone="open" title=${answer.title}>${answer.words}<//>`
+  if ('cited' in answer)
+    return html`<${CitationsView} cited=${answer.cited} readText=${(uri: string) => readThrough(app, uri)} />`
+  const { document, judged } = answer
   return html`
     ${judged && html`<${Judged} ...${judged} service=${service} />`}
     ${document !== null && html`<${Examined} key=${document} text=${document} published=${published} service=${service} />`}`
 }
 
-function Judged({ valid, checks, service }: NonNullable<Answer['judged']> & { service: string }): Html {
+function Judged({ valid, checks, service }: NonNullable<Examinable['judged']> & { service: URL }): Html {
   const good = checks.filter(({ ok }) => ok).length
-  return html`<${Notice} tone=${valid ? 'good' : 'bad'} title=${`${service} says: ${valid ? 'valid' : 'not valid'}.`}>${
+  return html`<${Notice} tone=${valid ? 'proved' : 'refuted'} title=${`${service.host} says: ${valid ? 'valid' : 'not valid'}.`}>${
     valid
       ? 'It made this receipt, and the receipt is unchanged.'
       : 'It did not make this receipt, or the receipt was changed since.'
@@ -106,14 +116,14 @@ function Judged({ valid, checks, service }: NonNullable<Answer['judged']> & { se
       <summary>${good} of ${checks.length} checks of the service passed</summary>
       <ol>${checks.map(
         ({ name, ok, detail }) => html`<li key=${name} class=${ok ? 'passed' : 'failed'}>
-          <p><${Badge} tone=${ok ? 'good' : 'bad'}>${ok ? 'Passed' : 'Failed'}<//> <code>${name}</code></p>
+          <p><${Badge} tone=${ok ? 'proved' : 'refuted'}>${ok ? 'Passed' : 'Failed'}<//> <code>${name}</code></p>
           ${detail && html`<p class="detail">${detail}</p>`}
         </li>`,
       )}</ol>
     </details>`
 }
 
-function Examined({ text, published, service }: { text: string } & Omit<AnsweredProps, 'answer'>): Html {
+function Examined({ text, published, service }: { text: string } & Pick<AnsweredProps, 'published' | 'service'>): Html {
   const [pinned, setPinned] = useState<readonly PublishedKey[]>([])
   const source = useMemo(() => ({ name: 'it', blob: new Blob([text]) }), [text])
   const { report, isBusy, progress } = useReport(
@@ -121,7 +131,7 @@ function Examined({ text, published, service }: { text: string } & Omit<Answered
     published === undefined,
   )
   return html`<p role="status" class="progress">${progress}</p>
-    <div class="outcome" aria-busy=${isBusy}>${report && html`<${ReportView} report=${report} host=${service} />`}</div>
+    <div class="outcome" aria-busy=${isBusy}>${report && html`<${ReportView} report=${report} service=${service} />`}</div>
     ${report?.key && html`<${Pins} onPin=${setPinned} count=${pinned.length} /><p class="aside">${HOST_LIMITS}</p>`}`
 }
 
@@ -144,5 +154,8 @@ if (place) {
   const { service = '', keys = '[]' } = place.dataset
   const app = new App({ name: 'countersign', version: '1.0.0' })
   openLinksBy(app)
-  render(html`<${Chat} app=${app} service=${service} known=${readKeyList(keys)} />` as ComponentChildren, place)
+  render(
+    html`<${Chat} app=${app} service=${new URL(service)} known=${readKeyList(keys)} />` as ComponentChildren,
+    place,
+  )
 }

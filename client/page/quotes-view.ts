@@ -1,39 +1,25 @@
-// The quotes of a result, each in its passage, and in the whole text of the page with a way from one to the next.
+// The quotes of a result: each in its passage, and in the whole text of the page with a way from one to the next.
 import { useMemo, useRef, useState } from 'preact/hooks'
+import { stanceInWords } from '../verdict-words.ts'
 import { type Html, html } from './html.ts'
-import { Badge } from './parts.ts'
-import { type Part, type Passage, partsOf, passagesOf, quotedIn } from './passages.ts'
+import { type Passage, partsOf, type Quoted } from './passages.ts'
 
-export function QuotesView({ value }: { value: unknown }): Html {
-  const quoted = useMemo(() => quotedIn(value), [value])
-  const passages = useMemo(() => (quoted ? passagesOf(quoted) : []), [quoted])
-  const parts = useMemo(() => (quoted ? partsOf(quoted) : []), [quoted])
-  if (!quoted) return null
-  return html`<section aria-labelledby="quotes">
-    <h3 id="quotes">What the page said</h3>
-    ${passages.length === 0 && html`<p>The result quotes nothing.</p>`}
-    ${passages.map((passage) => html`<${PassageView} key=${passage.id} ...${passage} />`)}
-    <${WholeText} parts=${parts} ids=${passages.map(({ id }) => id)} />
-  </section>`
-}
-
-/** One quote in its passage. */
+/** One quote in its passage, with its stance and a link that opens the page at it. */
 export function PassageView({ id, stance, before, quote, after, link }: Passage): Html {
-  return html`<figure class="passage">
-    <figcaption><${Badge}>${id}<//> ${STANCES[stance] ?? stance}${
-      link && html` · <a href=${link} rel="noreferrer noopener" target="_blank">Open the quote on the live page</a>`
-    }</figcaption>
+  return html`<figure class=${`passage stance-${STANCES.includes(stance) ? stance : 'unknown'}`}>
     <blockquote>${before}<mark>${quote}</mark>${after}</blockquote>
+    <figcaption><span class="stance">${stanceInWords(stance)}</span> <span class="detail">quote ${id}</span>${
+      link && html` <a href=${link} rel="noreferrer noopener" target="_blank">Open the page at this quote</a>`
+    }</figcaption>
   </figure>`
 }
 
-const STANCES: Record<string, string> = {
-  supports: 'speaks for the claim',
-  contradicts: 'speaks against the claim',
-  mentions: 'mentions the claim',
-}
+const STANCES = ['supports', 'contradicts', 'mentions']
 
-function WholeText({ parts, ids }: { parts: readonly Part[]; ids: readonly string[] }): Html {
+/** The text of the page as it was read, folded, with its quotes marked. Needs a script to go from one to the next. */
+export function WholeText({ source, evidence }: Quoted): Html {
+  const parts = useMemo(() => partsOf({ source, evidence }), [source, evidence])
+  const ids = evidence.map(({ evidence_id }) => String(evidence_id))
   const [at, setAt] = useState(-1)
   const box = useRef<HTMLDivElement>(null)
   const go = (step: number) => {

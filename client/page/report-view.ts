@@ -1,46 +1,74 @@
-// A report for people: what the file is and whether it is genuine, its quotes in their text, whose key signed it, and the
-// checks with the bytes behind them.
+// A report for people about something that was examined: for a result its card, for anything else what it says; whether it is genuine
+// and whose key signed it; and the checks with the bytes behind them.
+import { useMemo } from 'preact/hooks'
 import type { Check } from '../checks.ts'
-import { bytesBehind } from './bytes-behind.ts'
+import { attestationIn, bytesBehind } from './bytes-behind.ts'
+import { cardOf } from './card-result.ts'
 import { LEASE_WORDS, wordsOf } from './check-words.ts'
 import type { KeyStatus, Report, Status } from './examine.ts'
 import { type Html, html } from './html.ts'
-import { Badge, Facts as FactList, type Tone, toneClass } from './parts.ts'
-import { QuotesView } from './quotes-view.ts'
+import { Badge, Facts, type Tone, toneClass } from './parts.ts'
+import { WholeText } from './quotes-view.ts'
+import { ResultCard } from './result-card.ts'
 
 export interface ReportProps {
   report: Report
-  /** Host of the service that served the page; null for the file that works from disk. */
-  host: string | null
+  /** Address of the service that served the page; null for the file that works from disk. */
+  service: URL | null
 }
 
-export function ReportView({ report, host }: ReportProps): Html {
-  const { status, kind, failure, facts, value } = report
-  return html`<article class="report" aria-labelledby="verdict">
-    <header class=${`verdict ${toneClass(TONES[status])}`}>
-      <p class="kind">This is ${failure ?? (kind === 'a file' ? 'nothing that this page knows' : kind)}.</p>
-      <h2 id="verdict" tabindex="-1">${HEADLINES[status]}</h2>
-      <${Summary} report=${report} host=${host} />
-    </header>
-    ${facts.length > 0 && html`<${Facts} facts=${facts} isProved=${status === 'good' || status === 'published'} />`}
-    <${QuotesView} value=${value} />
-    ${report.key && html`<${KeyView} report=${report} host=${host} />`}
-    ${report.checks.length > 0 && html`<${Checks} checks=${report.checks} value=${value} />`}
-    ${report.checks.length > 0 && html`<p class="aside">${LIMITS}</p>`}
-  </article>`
+/**
+ * Of a result that is proved, the verdict comes first and its proof last. Of any other, and of a changed one in particular, the reader
+ * learns first why it is not proved.
+ */
+export function ReportView({ report, service }: ReportProps): Html {
+  const { status, facts, value } = report
+  const result = useMemo(() => cardOf(value), [value])
+  const isProved = status === 'good' || status === 'published'
+  const standing = html`<${Standing} report=${report} service=${service} />`
+  if (!result)
+    return html`<div class="report">${standing}
+      ${facts.length > 0 && html`<section aria-label="What it says"><h3>${isProved ? 'What it says' : SAID}</h3><${Facts} facts=${facts} /></section>`}
+      <${Proof} report=${report} service=${service} /></div>`
+  const all = { source: result.source, evidence: result.claims.flatMap(({ evidence }) => evidence) }
+  return html`<div class="report">
+    ${!isProved && standing}
+    <${ResultCard} result=${result} isProved=${isProved} accuracy=${service && new URL('accuracy', service).href}>
+      <${WholeText} ...${all} />
+      <footer class="proof">
+        ${isProved ? standing : html`<h3>Its receipt${status === 'bad' && ', which is not proved'}</h3>`}
+        <${Facts} facts=${receiptFacts(report, service)} />
+        <${Proof} report=${report} service=${service} />
+      </footer>
+    <//>
+  </div>`
+}
+
+const SAID = 'What it says, which is not proved'
+/** Facts of a result that its card shows in a better form. */
+const ON_CARD = ['Claim', 'Verdict', 'Page', 'Read on']
+
+/** Of a result that the service of this page signed, the receipt is in its chain, and has a page there. */
+function receiptFacts({ status, facts, value }: Report, service: URL | null): (readonly [name: string, value: Html])[] {
+  const { serial } = attestationIn(value)
+  const page = status === 'published' && service ? new URL(`receipts/${serial}`, service).href : null
+  const linked = (name: string, words: string) =>
+    name === 'Receipt' && page ? html`<a href=${page}>${words}</a>` : words
+  return facts.filter(([name]) => !ON_CARD.includes(name)).map(([name, words]) => [name, linked(name, words)])
 }
 
 const LIMITS =
   'A check shows who signed what, when, and that it is unchanged. It does not show that the claim is true, nor that the page ' +
   'says the same today.'
 
+/** None of them is the colour of a verdict. */
 const TONES: Record<Status, Tone> = {
-  good: 'good',
-  published: 'good',
-  stranger: 'open',
-  lapsed: 'open',
-  bad: 'bad',
-  unsigned: 'open',
+  good: 'proved',
+  published: 'proved',
+  stranger: 'plain',
+  lapsed: 'plain',
+  bad: 'refuted',
+  unsigned: 'plain',
 }
 
 export const HEADLINES: Record<Status, string> = {
@@ -52,7 +80,18 @@ export const HEADLINES: Record<Status, string> = {
   unsigned: 'Nothing to verify',
 }
 
-function Summary({ report, host }: ReportProps): Html {
+/** Whether it is genuine, and why or why not. */
+function Standing({ report, service }: ReportProps): Html {
+  const { status, kind, failure } = report
+  return html`<header class=${`standing ${toneClass(TONES[status])}`.trim()}>
+    <p class="kind">This is ${failure ?? (kind === 'a file' ? 'nothing that this page knows' : kind)}.</p>
+    <h2 id="standing" tabindex="-1">${HEADLINES[status]}</h2>
+    <${Summary} report=${report} service=${service} />
+  </header>`
+}
+
+function Summary({ report, service }: ReportProps): Html {
+  const host = service?.host
   switch (report.status) {
     case 'good':
       return html`<p>It is unchanged since it was signed, and the key is one that you pinned.</p>`
@@ -79,27 +118,27 @@ function leaseFault({ detail = '' }: Check): string {
   return LEASE_WORDS[detail.split(':')[0] ?? ''] ?? wordsOf('lease').fails
 }
 
-function Facts({ facts, isProved }: { facts: Report['facts']; isProved: boolean }): Html {
-  return html`<section aria-label="What it says">
-    <h3>${isProved ? 'What it says' : 'What it says, which is not proved'}</h3>
-    <${FactList} facts=${facts} />
-  </section>`
+/** Whose key it is, and every check. */
+function Proof({ report, service }: ReportProps): Html {
+  const { key, checks, value } = report
+  return html`${key && html`<${KeyView} report=${report} service=${service} />`}
+    ${checks.length > 0 && html`<${Checks} checks=${checks} value=${value} /><p class="aside">${LIMITS}</p>`}`
 }
 
-function KeyView({ report: { key }, host }: ReportProps): Html {
+function KeyView({ report: { key }, service }: ReportProps): Html {
   if (!key) return null
   return html`<section class="key" aria-labelledby="whose">
     <h3 id="whose">Whose key is this?</h3>
-    <p><${Badge} tone=${KEY_TONES[key.status]}>${KEY_WORDS[key.status]}<//> ${keyMeaning(key.status, host)}</p>
+    <p><${Badge} tone=${KEY_TONES[key.status]}>${KEY_WORDS[key.status]}<//> ${keyMeaning(key.status, service?.host)}</p>
     <p class="bytes-line"><code>${key.hex ? `${key.id}:${key.hex}` : `key ${key.id}`}</code></p>
   </section>`
 }
 
 const KEY_TONES: Record<KeyStatus, Tone> = {
-  pinned: 'good',
-  published: 'good',
-  unpinned: 'open',
-  unknown: 'open',
+  pinned: 'proved',
+  published: 'proved',
+  unpinned: 'plain',
+  unknown: 'plain',
 }
 
 const KEY_WORDS: Record<KeyStatus, string> = {
@@ -109,7 +148,7 @@ const KEY_WORDS: Record<KeyStatus, string> = {
   unknown: 'Unknown.',
 }
 
-function keyMeaning(status: KeyStatus, host: string | null): string {
+function keyMeaning(status: KeyStatus, host: string | undefined): string {
   switch (status) {
     case 'pinned':
       return 'You gave this key yourself, so no one else has to be trusted.'
@@ -137,7 +176,7 @@ function CheckRow({ check: { name, ok, detail }, value }: { check: Check; value:
   const wasRun = !detail?.startsWith('not checked')
   const bytes = bytesBehind(name, value)
   return html`<li class=${ok ? 'passed' : 'failed'}>
-    <p><${Badge} tone=${ok ? 'good' : wasRun ? 'bad' : 'open'}>${ok ? 'Passed' : wasRun ? 'Failed' : 'Not run'}<//> ${ok || !wasRun ? wordsOf(name).holds : wordsOf(name).fails} <code>${name}</code></p>
+    <p><${Badge} tone=${ok ? 'proved' : wasRun ? 'refuted' : 'plain'}>${ok ? 'Passed' : wasRun ? 'Failed' : 'Not run'}<//> ${ok || !wasRun ? wordsOf(name).holds : wordsOf(name).fails} <code>${name}</code></p>
     ${detail && name !== 'json' && html`<p class="detail">${detail}</p>`}
     ${
       bytes.length > 0 &&
