@@ -3,23 +3,26 @@ import type { CitationCheck, CitationWatch } from '../citation-watch.ts'
 import { differenceOf } from '../report/difference.ts'
 import { Alerts } from './account-alerts.ts'
 import { Act, type SectionProps, Show, useLoaded } from './account-parts.ts'
+import { Room } from './account-plans.ts'
 import { type Html, html } from './html.ts'
 import { Badge, ShortTime, type Tone } from './parts.ts'
 import { webAddress } from './passages.ts'
 
-export function CitationsSection({ client }: SectionProps): Html {
+export function CitationsSection({ client, ...account }: SectionProps): Html {
   const loaded = useLoaded(() => client.listCitationWatches(), [client])
   return html`<p>A citation watch reads a page again and again, and alerts when a quote that you bought is changed or gone.${' '}
-      <code>countersign citation put</code> makes one.</p>
+      <code>countersign citation set</code> makes one.</p>
+    <${Room} ...${account} limit="citation_watches" used=${loaded.value?.citation_watches.length} />
     <${Show} loaded=${loaded}>${({ citation_watches }: { citation_watches: CitationWatch[] }) =>
       citation_watches.length === 0
-        ? html`<p class="empty">There are none.</p>`
+        ? html`<p class="empty">The quotes that you watch will be here, and how each reads now. Buy a verification, then watch one of its quotes with
+            ${' '}<code>countersign citation set</code>.</p>`
         : html`<ul class="board">${citation_watches.map((one) => html`<${WatchCard} key=${one.name} watch=${one} client=${client} onDone=${loaded.reload} />`)}</ul>`}<//>`
 }
 
 const TONES: Record<CitationWatch['state'], Tone> = { present: 'good', changed: 'open', vanished: 'bad' }
 
-interface CardProps extends SectionProps {
+interface CardProps extends Pick<SectionProps, 'client'> {
   watch: CitationWatch
   onDone(): void
 }

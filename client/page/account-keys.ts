@@ -12,7 +12,7 @@ export function KeysSection({ client }: SectionProps): Html {
   const [secret, setSecret] = useState<Secret | null>(null)
   const make = async ({ kind = 'full', label = '' }) => {
     const made = await client.createApiKey({ kind: kind as ApiKeyKind, ...(label && { label }) })
-    setSecret({ what: `The new key ${label || kind}`, text: made.api_key })
+    setSecret({ what: `The new key ${label || kind}`, text: made.api_key, file: `countersign-${label || kind}.key` })
   }
   return html`<p>To change a key without a gap: make a new one, give it to your programs, and end the old one in a day. A lost key cannot be
       recovered.</p>

@@ -2,17 +2,19 @@
 import { useState } from 'preact/hooks'
 import type { LeaseAnswer } from '../lease-operations.ts'
 import { Act, Entry, type SectionProps, Show, span, useLoaded } from './account-parts.ts'
+import { Room } from './account-plans.ts'
 import { type Html, html } from './html.ts'
 import { Badge, Field, ShortTime, type Tone } from './parts.ts'
 
 const PAGE = 50
 const EVERY_SECONDS = 15
 
-export function LeasesSection({ client }: SectionProps): Html {
+export function LeasesSection({ client, ...account }: SectionProps): Html {
   const [state, setState] = useState<'active' | 'all'>('active')
   const loaded = useLoaded(() => client.listLeases({ state, limit: PAGE }), [client, state], EVERY_SECONDS)
   return html`<p>A lease lets an agent do one thing for a while. Its gateway renews it every few seconds; a revoked one is refused
       within 30 seconds.</p>
+    <${Room} ...${account} limit="active_leases" used=${loaded.value?.leases.filter((one: LeaseAnswer) => one.state === 'active').length} />
     <${Entry} title="Grant a lease" button="Grant it" onDone=${loaded.reload}
       submit=${({ agent = '', action = '', lim = '', ttl_s = '' }) => client.grantLease({ agent, action, lim, ttl_s: Number(ttl_s) })}>
       <${Field} id="agent" label="Agent" required /><${Field} id="action" label="Action" required />
@@ -22,14 +24,15 @@ export function LeasesSection({ client }: SectionProps): Html {
       onChange=${() => setState(state === 'all' ? 'active' : 'all')} /> Expired and revoked ones too</label></p>
     <${Show} loaded=${loaded}>${({ leases, next }: { leases: LeaseAnswer[]; next: string | null }) =>
       leases.length === 0
-        ? html`<p class="empty">There are none.</p>`
+        ? html`<p class="empty">The leases of your agents will be here, with what each may do and until when. Grant one above; its agent renews it by
+            ${' '}<code>POST /v1/lease/ID/renew</code>.</p>`
         : html`<ul class="board">${leases.map((lease) => html`<${LeaseCard} key=${lease.lease.lease_id} answer=${lease} client=${client} onDone=${loaded.reload} />`)}</ul>
             ${next && html`<p class="detail">Only the newest ${PAGE} are shown. The command line lists all: countersign lease list.</p>`}`}<//>`
 }
 
 const TONES: Record<LeaseAnswer['state'], Tone> = { active: 'good', expired: 'plain', revoked: 'open' }
 
-interface CardProps extends SectionProps {
+interface CardProps extends Pick<SectionProps, 'client'> {
   answer: LeaseAnswer
   onDone(): void
 }

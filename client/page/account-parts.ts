@@ -1,12 +1,19 @@
 // Shared by the sections of the account page: the client that calls, answers that are loaded, actions with a question
 // before what cannot be undone, and forms.
 import { useCallback, useEffect, useState } from 'preact/hooks'
+import type { Tier } from '../account.ts'
 import type { Countersign } from '../client.ts'
+import type { Plans } from './account-plans.ts'
 import { type Html, html } from './html.ts'
 import { Code, Notice } from './parts.ts'
 
 export interface SectionProps {
   client: Countersign
+  /** What each tier has. */
+  plans: Plans
+  /** Of the account, as it was when the account was opened or its usage was last read. */
+  tier: Tier
+  onTier(tier: Tier): void
 }
 
 export interface Loaded<T> {
@@ -97,22 +104,29 @@ export interface EntryProps {
   button: string
   /** Gets the values of the fields by their names. A message of a thrown error is shown. */
   submit(values: Record<string, string>, form: HTMLFormElement): Promise<unknown>
+  /** Asked before it is sent, for what replaces something; null if nothing is replaced. */
+  question?(values: Record<string, string>): string | null
   onDone?(): void
   children?: Html
 }
 
 /** A folded form. It is sent by a script, so that the key never gets into an address. */
-export function Entry({ title, button, submit, onDone, children }: EntryProps): Html {
+export function Entry({ title, button, submit, question, onDone, children }: EntryProps): Html {
   const [problem, setProblem] = useState('')
+  const [asked, setAsked] = useState<string | null>(null)
   const [isBusy, setBusy] = useState(false)
   const send = async (event: Event) => {
     event.preventDefault()
     const form = event.currentTarget as HTMLFormElement
-    const values = [...new FormData(form)].filter((pair): pair is [string, string] => typeof pair[1] === 'string')
+    const pairs = [...new FormData(form)].filter((pair): pair is [string, string] => typeof pair[1] === 'string')
+    const values = Object.fromEntries(pairs)
+    const first = asked === null ? (question?.(values) ?? null) : null
+    setAsked(first)
+    if (first !== null) return
     setBusy(true)
     setProblem('')
     try {
-      await submit(Object.fromEntries(values), form)
+      await submit(values, form)
       form.reset()
       onDone?.()
     } catch (error) {
@@ -121,24 +135,53 @@ export function Entry({ title, button, submit, onDone, children }: EntryProps): 
     setBusy(false)
   }
   return html`<details class="entry"><summary>${title}</summary>
-    <form onSubmit=${send}>${children}
+    <form onSubmit=${send} onInput=${() => setAsked(null)}>${children}
       ${problem && html`<p class="problem" role="alert">${problem}</p>`}
-      <p class="actions"><button type="submit" disabled=${isBusy}>${button}</button></p>
+      <p class="actions">${
+        asked === null
+          ? html`<button type="submit" disabled=${isBusy}>${button}</button>`
+          : html`<span class="asking" role="group" aria-label=${button}><span role="alert">${asked}</span>
+              <button type="submit" class="danger">Yes, replace it</button>
+              <button type="button" class="quiet" ref=${focus} onClick=${() => setAsked(null)}>No</button></span>`
+      }</p>
     </form></details>`
 }
 
 export interface Secret {
   what: string
   text: string
+  /** Name of the file that it may be saved as. */
+  file?: string
 }
 
-/** A secret that the service shows once. */
+/** A secret that the service shows once, to copy or to save as a file. */
 export function OnceShown({ secret }: { secret: Secret | null }): Html {
-  return (
-    secret &&
-    html`<div role="status"><${Notice} tone="open" title="Save it now.">${secret.what} is shown this once and cannot be shown again.<//>
-      <${Code} label=${secret.what} text=${secret.text} /></div>`
-  )
+  const [said, setSaid] = useState('')
+  if (!secret) return null
+  const { what, text, file } = secret
+  const copy = () =>
+    navigator.clipboard.writeText(text).then(
+      () => setSaid('Copied.'),
+      () => setSaid('The browser refused. Select the text and copy it.'),
+    )
+  const saveIt = () => {
+    save(file ?? 'countersign-secret.txt', new TextEncoder().encode(`${text}\n`))
+    setSaid('Saved as a file.')
+  }
+  return html`<div class="once"><div role="status"><${Notice} tone="open" title="Save it now.">${what} is shown this once and cannot be shown again.<//></div>
+    <${Code} label=${what} text=${text} />
+    <p class="actions"><button type="button" class="quiet" onClick=${copy}>Copy it</button>
+      <button type="button" class="quiet" onClick=${saveIt}>Save it as a file</button> <span role="status">${said}</span></p></div>`
+}
+
+/** Hands bytes to the browser as a file. */
+export function save(name: string, data: Uint8Array): void {
+  const url = URL.createObjectURL(new Blob([new Uint8Array(data)], { type: 'application/octet-stream' }))
+  const link = document.createElement('a')
+  link.href = url
+  link.download = name
+  link.click()
+  URL.revokeObjectURL(url)
 }
 
 /** Milliseconds of an ISO time. */

@@ -2,19 +2,25 @@
 import { useState } from 'preact/hooks'
 import type { Attestation } from '../attestation.ts'
 import type { JournalSlot } from '../journal.ts'
-import { Act, Entry, type SectionProps, Show, useLoaded } from './account-parts.ts'
+import { Act, Entry, type SectionProps, Show, save, useLoaded } from './account-parts.ts'
+import { Room } from './account-plans.ts'
 import { type Html, html } from './html.ts'
 import { Field, inFigures, ShortTime, Table } from './parts.ts'
 
 const PAGE = 50
 
-export function ReceiptsSection({ client }: SectionProps): Html {
+export function ReceiptsSection({ client, ...account }: SectionProps): Html {
+  const usage = useLoaded(() => client.getUsage(), [client])
   const [before, setBefore] = useState<number | undefined>()
   const loaded = useLoaded(() => client.listReceipts({ limit: PAGE, before }), [client, before])
   const make = async ({ subject_sha256 = '', label = '' }) =>
     client.createReceipt({ subject_sha256: subject_sha256.trim().toLowerCase(), label: label || null })
   return html`<p>A receipt shows that you had a digest at a time. The chain is public: your handle and the labels can be read by anyone.</p>
-    <${Entry} title="Ask for a receipt" button="Ask for it" submit=${make} onDone=${loaded.reload}>
+    <${Room} ...${account} limit="receipts_per_day" used=${usage.value?.used.receipts_today} />
+    <${Entry} title="Ask for a receipt" button="Ask for it" submit=${make} onDone=${() => {
+      loaded.reload()
+      usage.reload()
+    }}>
       <${Field} id="subject_sha256" label="Digest" required hint="SHA-256, 64 characters from 0 to 9 and a to f" />
       <${Field} id="label" label="Label" hint="Public. May be empty." /><//>
     <${Show} loaded=${loaded}>${({ receipts, next }: { receipts: Attestation[]; next: number | null }) =>
@@ -24,20 +30,25 @@ export function ReceiptsSection({ client }: SectionProps): Html {
             html`<${ShortTime} ms=${ts_ms} />`,
             html`<bdi>${label}</bdi>`,
             html`<code>${subject_sha256.slice(0, 16)}…</code>`,
-          ])} />
+          ])} empty="The receipts that you ask for will be here, newest first. A receipt proves that you had a file: hash the file, and ask for a receipt of its digest above." />
         <p class="actions">${before !== undefined && html`<button type="button" class="quiet" onClick=${() => setBefore(undefined)}>Newest</button>`}
           ${next !== null && html`<button type="button" class="quiet" onClick=${() => setBefore(next)}>Older</button>`}</p>`}<//>`
 }
 
-export function JournalSection({ client }: SectionProps): Html {
+export function JournalSection({ client, ...account }: SectionProps): Html {
   const loaded = useLoaded(() => client.listJournalSlots(), [client])
   const store = async ({ slot = '' }, form: HTMLFormElement) => {
     const [file] = form.querySelector<HTMLInputElement>('input[type=file]')?.files ?? []
     if (!file) throw new Error('Choose a file.')
     return client.putJournalSlot({ slot, data: new Uint8Array(await file.arrayBuffer()) })
   }
+  const replaced = ({ slot = '' }) =>
+    loaded.value?.slots.some((one) => one.slot === slot)
+      ? `${slot} holds something. Its bytes are replaced and lost.`
+      : null
   return html`<p>A slot keeps up to 64 KiB as they are. The service does not encrypt them: encrypt before you store.</p>
-    <${Entry} title="Store a file in a slot" button="Store it" submit=${store} onDone=${loaded.reload}>
+    <${Room} ...${account} limit="journal_slots" used=${loaded.value?.slots.length} />
+    <${Entry} title="Store a file in a slot" button="Store it" submit=${store} question=${replaced} onDone=${loaded.reload}>
       <${Field} id="slot" label="Slot" required hint="Letters, digits, dots, hyphens and underscores. What the slot held is replaced." />
       <p><label for="content">File</label><input id="content" type="file" required /></p><//>
     <${Show} loaded=${loaded}>${({ slots }: { slots: JournalSlot[] }) => html`
@@ -49,14 +60,5 @@ export function JournalSection({ client }: SectionProps): Html {
           html`<code>${sha256.slice(0, 16)}…</code>`,
           html`<span class="actions"><${Act} label="Save as a file" to=${slot} run=${async () => save(slot, (await client.getJournalSlot({ slot })).data)} />
             <${Act} label="Delete" to=${slot} question="Its bytes are deleted." run=${() => client.deleteJournalSlot({ slot })} onDone=${loaded.reload} /></span>`,
-        ])} />`}<//>`
-}
-
-function save(name: string, data: Uint8Array) {
-  const url = URL.createObjectURL(new Blob([new Uint8Array(data)], { type: 'application/octet-stream' }))
-  const link = document.createElement('a')
-  link.href = url
-  link.download = name
-  link.click()
-  URL.revokeObjectURL(url)
+        ])} empty="The slots that you store will be here. An agent keeps in them what it must remember: store a file above, or PUT /v1/journal/SLOT." />`}<//>`
 }

@@ -1,12 +1,22 @@
 // What the account used of its tier, and its subscription.
-import { useState } from 'preact/hooks'
-import type { TierLimits, Usage } from '../account.ts'
+import { useEffect, useState } from 'preact/hooks'
+import type { Tier, TierLimits, Usage } from '../account.ts'
 import { Act, type SectionProps, Show, useLoaded } from './account-parts.ts'
+import { tierInWords } from './account-plans.ts'
 import { type Html, html } from './html.ts'
 import { Badge, Facts, inFigures, Time } from './parts.ts'
 
-export function UsageSection({ client }: SectionProps): Html {
+export function UsageSection({ client, plans, onTier }: SectionProps): Html {
   const loaded = useLoaded(() => client.getUsage(), [client])
+  const { value } = loaded
+  useEffect(() => {
+    if (value) onTier(value.tier)
+  }, [value?.tier])
+  // The checkout is in another tab: who comes back sees its outcome.
+  useEffect(() => {
+    addEventListener('focus', loaded.reload)
+    return () => removeEventListener('focus', loaded.reload)
+  }, [loaded.reload])
   return html`<${Show} loaded=${loaded}>${(usage: Usage) => html`
     <${Facts} facts=${[
       ['Tier', html`<${Badge}>${usage.tier}<//>`],
@@ -18,7 +28,7 @@ export function UsageSection({ client }: SectionProps): Html {
     )}</dl>
     <h3>Rates</h3>
     <p>${RATES.map(([name, limit]) => `${inFigures(usage.limits[limit])} ${name}`).join(', ')}.</p>
-    <${Subscription} client=${client} usage=${usage} onDone=${loaded.reload} />`}<//>`
+    <${Subscription} client=${client} plans=${plans} usage=${usage} onDone=${loaded.reload} />`}<//>`
 }
 
 const MEASURES: readonly (readonly [name: string, used: keyof Usage['used'], limit: keyof TierLimits])[] = [
@@ -52,24 +62,25 @@ function Meter({ name, used, limit }: { name: string; used: number; limit: numbe
   </div>`
 }
 
-interface SubscriptionProps extends SectionProps {
+interface SubscriptionProps extends Pick<SectionProps, 'client' | 'plans'> {
   usage: Usage
   onDone(): void
 }
 
-function Subscription({ client, usage: { subscription } }: SubscriptionProps): Html {
+function Subscription({ client, plans, usage: { subscription, tier }, onDone }: SubscriptionProps): Html {
   const [page, setPage] = useState<{ url: string; label: string } | null>(null)
-  const buy = (tier: 'dev' | 'pro') => async () => {
-    const { checkout_url, price_usd, mode } = await client.createCheckout({ tier })
+  const buy = (wanted: 'dev' | 'pro') => async () => {
+    const { checkout_url, price_usd, mode } = await client.createCheckout({ tier: wanted })
     setPage({
       url: checkout_url,
-      label: `Pay for ${tier}: ${price_usd} USD a month${mode === 'simulated' ? ', simulated' : ''}`,
+      label: `Pay for ${wanted}: ${price_usd} USD a month${mode === 'simulated' ? ', simulated' : ''}`,
     })
   }
   const manage = async () => {
     const { portal_url } = await client.openBillingPortal()
     setPage({ url: portal_url, label: 'Manage the subscription' })
   }
+  const offered = (['dev', 'pro'] as const).filter((one) => one !== tier)
   return html`<h3>Subscription</h3>
     ${
       subscription
@@ -84,13 +95,18 @@ function Subscription({ client, usage: { subscription } }: SubscriptionProps): H
           ]} />`
         : html`<p>The account has none. The free tier costs nothing.</p>`
     }
+    <dl class="facts">${offered.map(
+      (one: Tier) =>
+        html`<div key=${one}><dt>${one}</dt><dd>${inFigures(plans[one].usd_per_month)} USD a month. ${tierInWords(one, plans)}</dd></div>`,
+    )}</dl>
     <p class="actions">
-      <${Act} label="Subscribe to dev" run=${buy('dev')} /> <${Act} label="Subscribe to pro" run=${buy('pro')} />
+      ${offered.map((one) => html`<${Act} key=${one} label=${`Subscribe to ${one}`} run=${buy(one)} />`)}
       ${subscription && html`<${Act} label="Change or cancel" run=${manage} />`}
     </p>
     ${
       page &&
       html`<p role="status"><a class="button" href=${page.url} target="_blank" rel="noreferrer noopener">${page.label}</a>
-      <span class="detail"> opens in another tab. Nothing is charged before you agree there.</span></p>`
+      <span class="detail"> opens in another tab. Nothing is charged before you agree there.</span></p>
+      <p class="actions"><button type="button" class="quiet" onClick=${onDone}>Look again</button></p>`
     }`
 }

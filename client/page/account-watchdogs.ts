@@ -3,30 +3,37 @@ import { useState } from 'preact/hooks'
 import type { HeartbeatArrival, Watchdog, WatchdogState } from '../watchdog.ts'
 import { Alerts } from './account-alerts.ts'
 import { Act, Entry, msOf, OnceShown, type Secret, type SectionProps, Show, span, useLoaded } from './account-parts.ts'
+import { Room } from './account-plans.ts'
 import { type Html, html } from './html.ts'
 import { Badge, Field, Figures, inFigures, type Tone } from './parts.ts'
 import { Strip, type StripState } from './strip.ts'
 
 const EVERY_SECONDS = 10
 
-export function WatchdogsSection({ client }: SectionProps): Html {
+export function WatchdogsSection({ client, ...account }: SectionProps): Html {
   const loaded = useLoaded(() => client.listWatchdogs(), [client], EVERY_SECONDS)
   const [secret, setSecret] = useState<Secret | null>(null)
   const showSecret = (name: string, text: string | undefined) =>
-    text && setSecret({ what: `The webhook secret of ${name}`, text })
+    text && setSecret({ what: `The webhook secret of ${name}`, text, file: `countersign-${name}.secret` })
   const make = async ({ name = '', interval_s = '', webhook_url = '' }) => {
     const made = await client.putWatchdog({ name, interval_s: Number(interval_s), webhook_url })
     showSecret(name, made.webhook_secret)
   }
+  const replaced = ({ name = '' }) =>
+    loaded.value?.watchdogs.some((one) => one.name === name)
+      ? `${name} is there already. Its interval and its webhook are replaced.`
+      : null
   return html`<p>A watchdog alerts your webhook when a heartbeat stays away.</p>
+    <${Room} ...${account} limit="watchdogs" used=${loaded.value?.watchdogs.length} />
     <${OnceShown} secret=${secret} />
-    <${Entry} title="Make or change a watchdog" button="Save it" onDone=${loaded.reload} submit=${make}>
+    <${Entry} title="Make or change a watchdog" button="Save it" onDone=${loaded.reload} submit=${make} question=${replaced}>
       <${Field} id="name" label="Name" required hint="Letters, digits, dots, hyphens and underscores" />
       <${Field} id="interval_s" label="Seconds between two heartbeats" type="number" value="60" required />
       <${Field} id="webhook_url" label="Webhook" type="url" required hint="A public https address" /><//>
     <${Show} loaded=${loaded}>${({ watchdogs }: { watchdogs: Watchdog[] }) =>
       watchdogs.length === 0
-        ? html`<p class="empty">There are none.</p>`
+        ? html`<p class="empty">Your watchdogs will be here, with their last heartbeats. Make one above, then let your job call
+            ${' '}<code>POST /v1/heartbeat/NAME</code> each time it has run.</p>`
         : html`<${Figures} figures=${(['up', 'late', 'down', 'new', 'paused'] as const).map((state) => [
             state,
             inFigures(watchdogs.filter((one) => one.state === state).length),
@@ -66,7 +73,7 @@ function Beats({ watchdog: { name, recent_beats } }: { watchdog: Watchdog }): Ht
     states=${states} places=${BEATS} from="older" to="latest" />`
 }
 
-interface CardProps extends SectionProps {
+interface CardProps extends Pick<SectionProps, 'client'> {
   watchdog: Watchdog
   onDone(): void
   showSecret(name: string, secret: string): void

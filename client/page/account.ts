@@ -1,13 +1,16 @@
-// The account page in the browser. The API key is only a variable of this script: it is in no URL, cookie or storage, and
+// The account page in the browser: register or open an account, then its sections. The API key is only a variable of this script: it is in no URL, cookie or storage, and
 // is sent only as bearer token to operations of this service. A reload deletes it.
 import { type ComponentChildren, render } from 'preact'
 import { useMemo, useRef, useState } from 'preact/hooks'
+import type { Tier } from '../account.ts'
 import { Countersign } from '../client.ts'
 import { CitationsSection } from './account-citations.ts'
 import { KeysSection } from './account-keys.ts'
 import { LeasesSection } from './account-leases.ts'
 import type { SectionProps } from './account-parts.ts'
+import type { Plans } from './account-plans.ts'
 import { JournalSection, ReceiptsSection } from './account-records.ts'
+import { RegisterForm } from './account-register.ts'
 import { UsageSection } from './account-usage.ts'
 import { WatchdogsSection } from './account-watchdogs.ts'
 import { type Html, html } from './html.ts'
@@ -18,25 +21,47 @@ interface Opened {
   handle: string
 }
 
-function AccountPage({ service }: { service: string }): Html {
-  const [opened, setOpened] = useState<Opened | null>(null)
-  if (!opened) return html`<${KeyForm} service=${service} onOpen=${setOpened} />`
-  return html`<${Sections} ...${opened} onForget=${() => setOpened(null)} />`
+interface PageProps {
+  /** Address of the service, with a slash at its end. */
+  service: string
+  plans: Plans
 }
 
-function KeyForm({ service, onOpen }: { service: string; onOpen(opened: Opened): void }): Html {
+function AccountPage({ service, plans }: PageProps): Html {
+  const [opened, setOpened] = useState<Opened | null>(null)
+  const [isMade, setMade] = useState(false)
+  const clientWith = (apiKey?: string) => new Countersign({ baseUrl: service, apiKey, plainFetch: sendPlainly })
+  const open = (one: Opened) => {
+    setOpened(one)
+    setMade(false)
+  }
+  if (opened) return html`<${Sections} ...${opened} plans=${plans} onForget=${() => setOpened(null)} />`
+  return html`${!isSecureContext && html`<${Notice} tone="bad" title="This connection is not encrypted.">Others can read what you send. Open the page over https.<//>`}
+    <div class="doors">
+      ${!isMade && html`<${KeyForm} clientWith=${clientWith} onOpen=${open} />`}
+      <${RegisterForm} key="register" plans=${plans} clientWith=${clientWith} onOpen=${open} onMade=${() => setMade(true)} />
+    </div>`
+}
+
+interface KeyFormProps {
+  clientWith(apiKey: string): Countersign
+  onOpen(opened: Opened): void
+}
+
+function KeyForm({ clientWith, onOpen }: KeyFormProps): Html {
   const [problem, setProblem] = useState('')
   const [isBusy, setBusy] = useState(false)
   const field = useRef<HTMLInputElement>(null)
   const open = async (event: Event) => {
     event.preventDefault()
+    const key = field.current?.value.trim() ?? ''
+    if (key === '') {
+      setProblem('Enter the key.')
+      return
+    }
     setBusy(true)
     setProblem('')
-    const client = new Countersign({
-      baseUrl: service,
-      apiKey: field.current?.value.trim() ?? '',
-      plainFetch: sendPlainly,
-    })
+    const client = clientWith(key)
     try {
       const { handle } = await client.getUsage()
       onOpen({ client, handle })
@@ -45,8 +70,8 @@ function KeyForm({ service, onOpen }: { service: string; onOpen(opened: Opened):
       setBusy(false)
     }
   }
-  return html`<form class="key-form" onSubmit=${open}>
-    ${!isSecureContext && html`<${Notice} tone="bad" title="This connection is not encrypted.">Others can read what you send. Open the page over https.<//>`}
+  return html`<form class="door key-form" onSubmit=${open} aria-labelledby="open" novalidate>
+    <h2 id="open">Open your account</h2>
     <div class="field">
       <label for="api-key">API key</label>
       <input class="mono" id="api-key" type="password" ref=${field} required autocomplete="off" spellcheck=${false}
@@ -72,8 +97,9 @@ const SECTIONS: readonly (readonly [name: string, view: (props: SectionProps) =>
   ['Keys', KeysSection],
 ]
 
-function Sections({ client, handle, onForget }: Opened & { onForget(): void }): Html {
+function Sections({ client, handle, plans, onForget }: Opened & { plans: Plans; onForget(): void }): Html {
   const [name, setName] = useState('Usage')
+  const [tier, setTier] = useState<Tier>('free')
   const View = useMemo(() => SECTIONS.find(([one]) => one === name)?.[1], [name])
   return html`<p class="signed-in">Account <strong>${handle}</strong>
       <button type="button" class="quiet" onClick=${onForget}>Forget the key</button></p>
@@ -81,11 +107,12 @@ function Sections({ client, handle, onForget }: Opened & { onForget(): void }): 
       ([one]) =>
         html`<button key=${one} type="button" class="quiet" aria-current=${one === name ? 'page' : undefined} onClick=${() => setName(one)}>${one}</button>`,
     )}</nav>
-    <section aria-labelledby="section"><h2 id="section">${name}</h2><${View} key=${name} client=${client} /></section>`
+    <section aria-labelledby="section"><h2 id="section">${name}</h2><${View} key=${name} client=${client} plans=${plans} tier=${tier} onTier=${setTier} /></section>`
 }
 
 const place = document.getElementById('account')
 if (place) {
   const service = new URL(place.dataset.service ?? '/', location.href).href
-  render(html`<${AccountPage} service=${service} />` as ComponentChildren, place)
+  const plans = JSON.parse(place.dataset.plans ?? '{}') as Plans
+  render(html`<${AccountPage} service=${service} plans=${plans} />` as ComponentChildren, place)
 }

@@ -11,17 +11,28 @@ export interface AlertMessage {
   body: string
 }
 
-/** Header lines, an empty line and a body; null for any other text. */
+/** Header lines, an empty line and a body; null for any other text. Reads each character once. */
 export function readMessage(text: string): AlertMessage | null {
-  const [, head, body] = /^((?:[A-Za-z0-9-]+:[^\n]*\r?\n)+)\r?\n([\s\S]*)$/.exec(text) ?? []
-  if (head === undefined || body === undefined || !/^webhook-id:/im.test(head)) return null
-  const headers = head.trim().split(/\r?\n/)
-  return { headers: headers.map((line) => splitHeader(line)), body }
+  const headers: AlertMessage['headers'] = []
+  let start = 0
+  for (;;) {
+    const end = text.indexOf('\n', start)
+    if (end < 0) return null
+    const line = text.slice(start, text.charAt(end - 1) === '\r' ? end - 1 : end)
+    start = end + 1
+    if (line === '') break
+    const header = readHeader(line)
+    if (!header) return null
+    headers.push(header)
+  }
+  const isMessage = headers.some(([name]) => name.toLowerCase() === 'webhook-id')
+  return isMessage ? { headers, body: text.slice(start) } : null
 }
 
-function splitHeader(line: string): [string, string] {
+function readHeader(line: string): [string, string] | null {
   const at = line.indexOf(':')
-  return [line.slice(0, at), line.slice(at + 1).trim()]
+  const name = line.slice(0, at)
+  return at > 0 && /^[A-Za-z0-9-]+$/.test(name) ? [name, line.slice(at + 1).trim()] : null
 }
 
 export function isAlert(value: unknown): boolean {
@@ -29,7 +40,7 @@ export function isAlert(value: unknown): boolean {
   return typeof type === 'string' && /^[a-z]+\.[a-z_]+$/.test(type) && typeof data?.event_seq === 'number'
 }
 
-/** The signature of the message counts whatever its age: a person reads an alert long after it was sent. */
+/** The signature of the message counts at any age: a person reads an alert long after it was sent. */
 export function checkMessage(message: AlertMessage, keys: readonly PinnedKey[]): Verification {
   if (!keys.some(isForWebhooks))
     return listed([{ name: 'trusted_key', ok: false, detail: 'there is no key for webhooks to check it with' }])
