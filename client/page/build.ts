@@ -11,7 +11,7 @@ import { INTRODUCTION, NO_SCRIPT, TITLE } from './page-words.ts'
 import { COMMON_POLICY } from './policy.ts'
 
 /** The scripts of pages, each with its source in this folder: NAME.ts. */
-export const SCRIPTS = ['verify', 'copy', 'result', 'account', 'live'] as const
+export const SCRIPTS = ['verify', 'copy', 'result', 'account', 'live', 'search', 'try-call', 'try'] as const
 type Bundler = Pick<typeof import('esbuild-wasm'), 'build' | 'stop'>
 export type ScriptName = (typeof SCRIPTS)[number]
 
@@ -54,8 +54,26 @@ const ENGLISH_ALONE: Plugin = {
   },
 }
 
+/**
+ * The script of the worker that makes verdicts again, minified. Like `buildAssets`, and not at the same time.
+ * @param verifier path of the source of the package `countersign-verifier`
+ */
+export async function buildVerifierWorker(
+  verifier: string,
+  bundler: Promise<Bundler> = loadBundler(),
+): Promise<string> {
+  const textOf = await bundle(['verifier-worker.ts'], await bundler, {
+    alias: { 'countersign-verifier': verifier },
+    // A script that is no module has no address of its own; the runtime only wants to see that there is one.
+    define: { 'import.meta.url': 'location.href' },
+  })
+  return textOf('verifier-worker.js')
+}
+
+type More = Pick<BuildOptions, 'plugins' | 'alias' | 'define'>
+
 /** The text of each output by its name, from sources in this folder. */
-async function bundle(files: readonly string[], { build, stop }: Bundler, more: Pick<BuildOptions, 'plugins'> = {}) {
+async function bundle(files: readonly string[], { build, stop }: Bundler, more: More = {}) {
   try {
     const { outputFiles } = await build({
       entryPoints: files.map((file) => join(import.meta.dirname, file)),
@@ -111,13 +129,13 @@ export function singleFilePolicy({ style, scripts }: Assets): string {
 }
 
 export interface ChatPlace {
-  /** Host name of the service, as the report names it. */
+  /** Address of the service, which the report names and links. */
   service: string
   /** The body of `GET /v1/keys`, or its list. */
   keys: unknown
 }
 
-/** The page that a chat host shows in a frame. Its own policy holds there too, whatever the host's is. */
+/** The page that a chat host shows in a frame. Its own policy holds there in addition to the host's. */
 export function renderChatPage(assets: ChatAssets, { service, keys }: ChatPlace): string {
   return renderFrame({
     ...assets,

@@ -31,7 +31,7 @@ export function Pins({ onPin, count }: { onPin(keys: readonly PublishedKey[]): v
     }
   }
   return html`<details class="pins">
-    <summary>${count > 0 ? `${count} keys pinned by you` : 'Pin the keys that you trust'}</summary>
+    <summary>${count > 0 ? `${count} ${count === 1 ? 'key' : 'keys'} pinned by you` : 'Pin the keys that you trust'}</summary>
     <p id="pins-help">A pin is a key that you got from a source you trust, not together with the file. One a line, as
       KEYID:HEX, or the JSON of /v1/keys. It stays in this page and is forgotten when you leave.</p>
     <p><label for="pins">Your pinned keys</label>

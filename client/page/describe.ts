@@ -34,7 +34,7 @@ const when = (ms: number) => (Number.isFinite(ms) ? inWords.format(new Date(ms))
 
 function signedFacts(value: unknown): Fact[] {
   const { ts_ms } = attestationIn(value)
-  return typeof ts_ms === 'number' ? [['Signed on', when(ts_ms)]] : []
+  return typeof ts_ms === 'number' ? [['In the chain since', when(ts_ms)]] : []
 }
 
 function receiptFacts(value: unknown): Fact[] {

@@ -3,8 +3,11 @@
 import { inWords } from '../document-words.ts'
 import { type Html, html } from './html.ts'
 
-/** Good; open or needs attention; bad; and neutral. */
-export type Tone = 'good' | 'open' | 'bad' | 'plain'
+/**
+ * For states: good, open (needs attention), bad and plain. For verdicts: `supports` and `contradicts`. For signatures: `proved`
+ * and `refuted`.
+ */
+export type Tone = 'good' | 'open' | 'bad' | 'plain' | 'supports' | 'contradicts' | 'proved' | 'refuted'
 
 export function toneClass(tone: Tone): string {
   return tone === 'plain' ? '' : `tone-${tone}`
@@ -17,8 +20,8 @@ export function Badge({ tone = 'plain', children }: { tone?: Tone; children?: Ht
 
 /** The verdicts of results. */
 export const VERDICT_TONES: Readonly<Record<string, Tone>> = {
-  supports: 'good',
-  contradicts: 'bad',
+  supports: 'supports',
+  contradicts: 'contradicts',
   mixed: 'open',
   insufficient_evidence: 'open',
   not_assessed: 'plain',

@@ -4,13 +4,13 @@ import { readAnswer } from '../answer.ts'
 import { type Clock, systemClock } from '../clock.ts'
 import type { Failure } from '../error.ts'
 import { PURCHASE } from '../operations.ts'
-import type { VerificationResult } from '../result.ts'
+import type { PurchaseResult } from '../result.ts'
 
 export type Recovery =
   | { state: 'asking' }
   /** `seconds`: until the service is asked again. */
   | { state: 'pending'; message: string; seconds: number }
-  | { state: 'completed'; result: VerificationResult; bytes: Uint8Array<ArrayBuffer> }
+  | { state: 'completed'; result: PurchaseResult; bytes: Uint8Array<ArrayBuffer> }
   | { state: 'refused'; failure: Failure }
 
 export interface Recoverable {

@@ -2,9 +2,9 @@
 // shows it, and offers it as files.
 import { type ComponentChildren, render } from 'preact'
 import { useEffect, useMemo, useState } from 'preact/hooks'
-import { bibtexEntry, markdownFootnote, textSelectors } from '../citation.ts'
+import { bibtexEntry, citableResults, markdownFootnote, textSelectors } from '../citation.ts'
 import type { Failure } from '../error.ts'
-import type { VerificationResult } from '../result.ts'
+import type { PurchaseResult } from '../result.ts'
 import { Pins, usePublishedKeys, useReport } from './checking.ts'
 import { type Html, html } from './html.ts'
 import { Facts, Notice } from './parts.ts'
@@ -111,7 +111,7 @@ function Refused({ failure, requestId }: { failure: Failure; requestId: string }
 }
 
 interface ShownProps {
-  result: VerificationResult
+  result: PurchaseResult
   bytes: Uint8Array<ArrayBuffer>
   service: URL
 }
@@ -122,7 +122,7 @@ function Shown({ result, bytes, service }: ShownProps): Html {
   const source = useMemo(() => ({ name: 'the result', blob: new Blob([bytes]) }), [bytes])
   const { report, progress } = useReport({ source, pinned, published: published ?? null }, published === undefined)
   return html`<p role="status" class="progress">${progress}</p>
-    ${report && html`<${ReportView} report=${report} host=${service.host} />`}
+    ${report && html`<${ReportView} report=${report} service=${service} />`}
     <${Downloads} result=${result} bytes=${bytes} service=${service} />
     <${Pins} onPin=${setPinned} count=${pinned.length} />
     <p class="actions"><button type="button" class="quiet" onClick=${() => print()}>Print this report</button></p>`
@@ -135,8 +135,9 @@ interface Download {
   parts: BlobPart[]
 }
 
-function downloadsOf(result: VerificationResult, bytes: Uint8Array<ArrayBuffer>): Download[] {
-  const { receipt, request_id: id, evidence } = result
+function downloadsOf(result: PurchaseResult, bytes: Uint8Array<ArrayBuffer>): Download[] {
+  const { receipt, request_id: id } = result
+  const results = citableResults(result)
   const written = (value: unknown) => [`${JSON.stringify(value, null, 2)}\n`]
   const exact = {
     name: `result-${id}.json`,
@@ -149,10 +150,11 @@ function downloadsOf(result: VerificationResult, bytes: Uint8Array<ArrayBuffer>)
     name: `citation-${id}.bib`,
     about: 'an entry for BibTeX',
     type: TEXT_TYPE,
-    parts: [`${bibtexEntry(result)}\n`],
+    parts: results.map((one, n) => `${bibtexEntry(one, results.length > 1 ? n + 1 : null)}\n`),
   }
-  if (evidence.length === 0) return [exact, sealed, cited]
-  const footnotes = evidence.map((item) => `${markdownFootnote(result, item)}\n`)
+  const quotes = results.flatMap((one) => one.evidence.map((item) => ({ one, item })))
+  if (quotes.length === 0) return [exact, sealed, cited]
+  const footnotes = quotes.map(({ one, item }) => `${markdownFootnote(one, item)}\n`)
   return [
     exact,
     sealed,
@@ -162,7 +164,7 @@ function downloadsOf(result: VerificationResult, bytes: Uint8Array<ArrayBuffer>)
       name: `selectors-${id}.json`,
       about: 'the place of each quote, as W3C selectors',
       type: JSON_TYPE,
-      parts: written(evidence.map((item) => textSelectors(result, item))),
+      parts: written(quotes.map(({ one, item }) => textSelectors(one, item))),
     },
   ]
 }

@@ -4,11 +4,19 @@ import { useEffect, useRef, useState } from 'preact/hooks'
 import { UsageError } from '../arguments.ts'
 import { Pins, type Source, usePublishedKeys, useReport } from './checking.ts'
 import { html } from './html.ts'
+import { RecomputationView } from './recomputation-view.ts'
 import { ReportView } from './report-view.ts'
+import type { ServedVerifier } from './served-verifier.ts'
 import type { PublishedKey } from './trust.ts'
 
-/** `service`: the address of the service that served the page; null for the file that works from disk. */
-function Verifier({ service }: { service: URL | null }) {
+interface VerifierProps {
+  /** The address of the service that served the page; null for the file that works from disk. */
+  service: URL | null
+  /** What recomputes verdicts; null for the file that works from disk. */
+  verifier: ServedVerifier | null
+}
+
+function Verifier({ service, verifier }: VerifierProps) {
   const [source, setSource] = useState<Source | null>(null)
   const [pinned, setPinned] = useState<readonly PublishedKey[]>([])
   const published = usePublishedKeys(service)
@@ -31,7 +39,7 @@ function Verifier({ service }: { service: URL | null }) {
     const named = /^#\d{1,15}$/.exec(location.hash)?.[0]
     if (service && named) take(() => fromText(named, service))
   }, [service])
-  useEffect(() => outcome.current?.querySelector<HTMLElement>('#verdict')?.focus(), [report])
+  useEffect(() => outcome.current?.querySelector<HTMLElement>('h2')?.focus(), [report])
   return html`
     <${Intake} service=${service} onTake=${take} />
     <${Pins} onPin=${setPinned} count=${pinned.length} />
@@ -39,7 +47,8 @@ function Verifier({ service }: { service: URL | null }) {
     ${problem && html`<p role="alert" class="problem">${problem}</p>`}
     <div ref=${outcome} class="outcome" aria-busy=${isBusy}>${
       report &&
-      html`<${ReportView} report=${report} host=${service?.host ?? null} />
+      html`<${ReportView} report=${report} service=${service} />
+        <${RecomputationView} report=${report} verifier=${verifier} host=${service?.host ?? null} />
         <p class="actions"><button type="button" class="quiet" onClick=${() => print()}>Print this report</button></p>`
     }</div>`
 }
@@ -104,9 +113,10 @@ function useDropped(take: (blob: Blob, name: string) => void) {
 
 const place = document.getElementById('verifier')
 if (place) {
-  const { service } = place.dataset
+  const { service, verifier } = place.dataset
   render(
-    html`<${Verifier} service=${service === undefined ? null : new URL(service, location.href)} />` as ComponentChildren,
+    html`<${Verifier} service=${service === undefined ? null : new URL(service, location.href)}
+      verifier=${verifier === undefined ? null : JSON.parse(verifier)} />` as ComponentChildren,
     place,
   )
 }

@@ -1,0 +1,81 @@
+// What a card shows of a result: its claims, each with verdict, quotes and doubts, and where and by what it was read. Read from a
+// parsed file of any origin, or from an answer of the service.
+import { type Quoted, quotedIn } from './passages.ts'
+
+/** A claim with its verdict. A result of `source_claims` has several, any other one. */
+export interface CardClaim extends Quoted {
+  claim: string
+  claim_support: string
+  explanation: string
+  risk_flags: string[]
+}
+
+export interface CardResult {
+  source: Quoted['source']
+  claims: CardClaim[]
+  /** Flags that every one of several claims has: they are about the page. Empty for one claim, which has its own. */
+  shared_flags: string[]
+  /** ISO 8601. */
+  checked_at: string
+  /** Undefined in an answer that names no methodology. */
+  methodology_version: string | undefined
+  assessment_scope: string | undefined
+}
+
+/**
+ * Null for a value that is no completed result.
+ * @param value a result of `source` or `source_claims`, or an answer of `POST /try` with the claim that was asked
+ */
+export function cardOf(value: unknown): CardResult | null {
+  if (!isObject(value)) return null
+  const { source, checked_at, methodology_version } = value
+  const given = value.claims ?? [value]
+  if (!Array.isArray(given) || given.length === 0 || given.length > MAX_CLAIMS) return null
+  const claims = given.map((one) => claimOf(one, source))
+  const [first] = claims
+  if (!first || !isText(checked_at) || Number.isNaN(Date.parse(checked_at)) || !claims.every((one) => one !== null))
+    return null
+  const isShared = (flag: string) => claims.length > 1 && claims.every(({ risk_flags }) => risk_flags.includes(flag))
+  const shared = first.risk_flags.filter(isShared)
+  const scope = isObject(given[0]) ? given[0].assessment_scope : undefined
+  return {
+    source: first.source,
+    claims: claims.map((one) => ({ ...one, risk_flags: one.risk_flags.filter((flag) => !shared.includes(flag)) })),
+    shared_flags: shared,
+    checked_at,
+    methodology_version: isText(methodology_version) ? methodology_version : undefined,
+    assessment_scope: isText(scope) ? scope : undefined,
+  }
+}
+
+/** More than a service takes in one request. */
+const MAX_CLAIMS = 10
+const MAX_FLAGS = 100
+
+function claimOf(value: unknown, source: unknown): CardClaim | null {
+  if (!isObject(value)) return null
+  const { claim, claim_support, explanation, risk_flags, evidence } = value
+  const quoted = quotedIn({ source, evidence })
+  const isWhole = isText(claim) && isText(claim_support) && isText(explanation) && quoted
+  if (!isWhole || !Array.isArray(risk_flags) || risk_flags.length > MAX_FLAGS || !risk_flags.every(isText)) return null
+  return { ...quoted, claim, claim_support, explanation, risk_flags: [...new Set(risk_flags)] }
+}
+
+const isText = (value: unknown): value is string => typeof value === 'string'
+const isObject = (value: unknown): value is Record<string, unknown> => typeof value === 'object' && value !== null
+
+/** What judged a result, in words, and the name of its procedure, which `/accuracy` lists. */
+export function assessorOf({ methodology_version = '', assessment_scope }: CardResult): {
+  words: string
+  name: string | null
+} {
+  const [, kind, version = ''] = / (literal|local|semantic)-(\d+(?:\+[^+ ]+)?)/.exec(methodology_version) ?? []
+  if (kind === 'literal' || (!kind && assessment_scope === 'literal_quotation_only'))
+    return {
+      words: 'words were compared and nothing judged the claim',
+      name: kind ? `literal-${version.split('+')[0]}` : null,
+    }
+  if (kind === 'local')
+    return { words: 'judged by the small model that comes with the service', name: `local-${version}` }
+  return { words: 'judged by a language model', name: kind ? `semantic-${version}` : null }
+}
