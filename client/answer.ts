@@ -1,7 +1,7 @@
 // Reads the service's answer to a purchase or a recovery from one HTTP response.
 import { decodeBase64Json, readBody } from './bytes.ts'
 import type { Failure, PaymentRequired } from './error.ts'
-import type { VerificationResult } from './result.ts'
+import type { PurchaseResult } from './result.ts'
 
 /** An x402 v2 SettleResponse, as the service sent it. */
 export interface Settlement {
@@ -14,7 +14,7 @@ export interface Settlement {
 
 export interface Completed {
   state: 'completed'
-  result: VerificationResult
+  result: PurchaseResult
   bytes: Uint8Array
   replay: boolean
   recoveryToken: string | null
@@ -82,7 +82,7 @@ function readCompleted(response: Response, bytes: Uint8Array, body: Record<strin
   if (body?.status !== 'completed') return refused(unexpected(200), false, null)
   return {
     state: 'completed',
-    result: body as unknown as VerificationResult,
+    result: body as unknown as PurchaseResult,
     bytes,
     replay: response.headers.get('x-service-idempotent-replay') === 'true',
     recoveryToken: response.headers.get('x-service-recovery-token'),
@@ -102,7 +102,13 @@ function readPending(response: Response, body: Record<string, unknown> | null, n
 
 function readRefused(response: Response, body: Record<string, unknown> | null, now: number): Answer {
   const failure = readFailure(response, body, now)
-  return refused(failure, PASSING.has(response.status) && failure.retryable, failure.retryAfterMs ?? null)
+  // A request for which the service was too busy has ended: the next attempt needs a new payment.
+  const isOfAttempt = failure.code === 'capacity_exceeded' && readText(body?.request_id) !== null
+  return refused(
+    failure,
+    PASSING.has(response.status) && failure.retryable && !isOfAttempt,
+    failure.retryAfterMs ?? null,
+  )
 }
 
 function refused(failure: Failure, passing: boolean, retryAfterMs: number | null): Refused {
@@ -140,6 +146,6 @@ function asObject(value: unknown): Record<string, unknown> | null {
 /** In bytes. Several times the largest result or chain page. */
 export const MAX_ANSWER = 16 * 1024 * 1024
 
-// The service is busy, or the connection to it failed. A retryable 422 ends one attempt. The next attempt needs a new
-// payment, so the caller decides about it.
+// The service is busy, or the connection to it failed. A failure of one attempt is not among them: the next attempt needs a
+// new payment, so the caller decides about it.
 const PASSING: ReadonlySet<number> = new Set([408, 429, 500, 502, 503, 504])

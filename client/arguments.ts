@@ -7,6 +7,9 @@ import type { TreeHead } from './merkle.ts'
 /** The command was called wrongly. */
 export class UsageError extends Error {}
 
+/** The call is right, but something is not there that it needs. Its message says all. */
+export class MissingError extends UsageError {}
+
 export function readPin(pin: string): PinnedKey {
   const [, id, hex] = /^(\d+):([0-9a-fA-F]{64})$/.exec(pin) ?? []
   if (id === undefined || hex === undefined)

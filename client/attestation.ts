@@ -1,9 +1,9 @@
 // Verifies one link of the receipt chain, a signed digest, only with pinned keys.
 import { hexToBytes, utf8ToBytes } from '@noble/hashes/utils.js'
 import { sha256Hex } from './bytes.ts'
-import { examine, type Rule, type Verification } from './checks.ts'
+import { type Check, examine, type Rule, type Verification } from './checks.ts'
 import { canonicalJson } from './json.ts'
-import { buildKeyRing, type KeyRing, type PinnedKey } from './keys.ts'
+import { buildKeyRing, type KeyRing, NOT_PINNED, type PinnedKey } from './keys.ts'
 import { closed, either, integer, literal, text } from './shape.ts'
 import { isSigned, type SignatureCheck } from './signature.ts'
 
@@ -77,11 +77,33 @@ export function signatureFault(
   check: SignatureCheck = isSigned,
 ): string | null {
   const found = keyRing(attestation)
-  if ('distrust' in found) return 'not checked: there is no trusted key to check it with'
   const signature = hexToBytes(attestation.sig_ed25519_hex)
-  return check(utf8ToBytes(signedText(attestation)), signature, found.publicKey)
-    ? null
-    : 'sig_ed25519_hex is not the signature of these fields by the pinned key'
+  const isBy = (key: Uint8Array) => check(utf8ToBytes(signedText(attestation)), signature, key)
+  if ('distrust' in found)
+    return isByOwnKey(attestation, isBy) ? NOT_CHECKED : 'it is not by the key that the receipt names'
+  return isBy(found.publicKey) ? null : 'sig_ed25519_hex is not the signature of these fields by the pinned key'
+}
+
+const NOT_CHECKED = 'not checked: there is no trusted key to check it with'
+
+/** Whether the receipt is at least unchanged since it was signed, by anyone. A check may throw for what is no key. */
+function isByOwnKey({ pubkey_hex }: Attestation, isBy: (key: Uint8Array) => boolean): boolean {
+  try {
+    return isBy(hexToBytes(pubkey_hex))
+  } catch {
+    return false
+  }
+}
+
+/**
+ * Whether nothing is wrong but that the pins do not know the key, as after a rotation of keys: no tampering was found, and
+ * nothing is proved.
+ */
+export function isUnknownKey({ checks }: Verification): boolean {
+  const failed = checks.filter(({ ok }) => !ok)
+  const isOfKey = ({ name, detail }: Check) =>
+    name === 'trusted_key' ? detail?.endsWith(NOT_PINNED) : name === 'signature' && detail === NOT_CHECKED
+  return failed.length === 2 && failed.every(isOfKey)
 }
 
 export function receiptHashFault(attestation: Attestation): string | null {

@@ -1,6 +1,6 @@
 // Exports of a completed result for other texts: links that highlight each quote on its page, W3C selectors, a BibTeX entry
 // and Markdown footnotes. Pure functions; verify the result first, because they only repeat its contents.
-import type { Evidence, VerificationResult } from './result.ts'
+import type { Evidence, PurchaseResult, VerificationResult } from './result.ts'
 import { findTextDirective, fragmentUrl } from './text-fragment.ts'
 
 export { findTextDirective, fragmentUrl, type TextDirective } from './text-fragment.ts'
@@ -48,8 +48,18 @@ export function textSelectors({ source }: VerificationResult, { quote, start, en
 
 const CONTEXT = 32
 
-/** One `@misc` entry with the claim, the verdict, the quotes and the receipt. Its key is `countersign-` and the serial. */
-export function bibtexEntry(result: VerificationResult): string {
+/**
+ * A result of several claims as a result of each, for what is written of one claim. Such a result cannot be verified: the receipt
+ * is for all claims.
+ */
+export function citableResults(result: PurchaseResult): VerificationResult[] {
+  if (!('claims' in result)) return [result]
+  const { claims, context: _, ...page } = result
+  return claims.map(({ claim_as_read: _read, ...one }) => ({ ...page, verification_type: 'source', ...one }))
+}
+
+/** One `@misc` entry with the claim, the verdict, the quotes and the receipt. Its key is `countersign-`, the serial and, of one of several claims, its number. */
+export function bibtexEntry(result: VerificationResult, number: number | null = null): string {
   const { serial, receipt_hash } = result.receipt.attestation
   const quotes = result.evidence.map(({ quote, stance }) => `${stance}: \`\`${latex(quote)}''`)
   const receipt = `Countersign receipt ${serial}, \\texttt{${latex(receipt_hash)}}`
@@ -62,7 +72,7 @@ export function bibtexEntry(result: VerificationResult): string {
     note: [latex(verdictOf(result)), ...quotes, receipt].join('; '),
   }
   const lines = Object.entries(fields).map(([name, value]) => `  ${name} = {${value}},`)
-  return [`@misc{countersign-${serial},`, ...lines, '}'].join('\n')
+  return [`@misc{countersign-${serial}${number === null ? '' : `-${number}`},`, ...lines, '}'].join('\n')
 }
 
 /** The footnote of one quote, one line: put `[^countersign-17-e1]` into the text, as the line begins. */

@@ -5,8 +5,11 @@ import { homedir } from 'node:os'
 import { join } from 'node:path'
 
 // Node's compile cache, because compilation takes most of the time of a start. It is in the user's own folder, because Node
-// runs its contents and all users share the default folder. Node 22.0 has no such cache.
+// runs its contents and all users share the default folder. Node 20 has no such cache.
 module.enableCompileCache?.(join(homedir(), '.cache', 'countersign'))
 const { main } = await import('./commands/main.ts')
 
 process.exitCode = await main(process.argv.slice(2))
+// The command is over: what a package still waits for, such as the answer of a node, must not keep the process. An unreferenced
+// timer does not keep it either.
+setTimeout(() => process.exit(), 1000).unref()

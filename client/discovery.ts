@@ -31,7 +31,7 @@ export interface Capabilities {
 
 export interface RiskFlag {
   name: string
-  raised_by: 'retrieval' | 'text' | 'page' | 'literal_assessment' | 'semantic_assessment'
+  raised_by: 'retrieval' | 'text' | 'page' | 'claim' | 'literal_assessment' | 'local_assessment' | 'semantic_assessment'
   meaning: string
   /** What to do about it. */
   advice: string

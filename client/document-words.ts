@@ -3,7 +3,9 @@
 import { timestamp } from './attestation.ts'
 import { joinBytes } from './bytes.ts'
 import { parseJson } from './json.ts'
-import { integer, literal, object, text } from './shape.ts'
+import type { ClaimSupport } from './result.ts'
+import { integer, list, literal, object, text } from './shape.ts'
+import { VERDICT_WORDS } from './verdict-words.ts'
 
 export interface DocumentWords {
   /** Set for an answer without a receipt: there is nothing to verify. */
@@ -30,6 +32,7 @@ export class KeptText {
   }
 }
 
+const MOST_CLAIMS = 10
 /** In bytes: as long as an answer of the service may be. */
 const MAX_KEPT = 16 * 1024 * 1024
 
@@ -42,6 +45,7 @@ export function describeDocument(document: string): DocumentWords {
     if (status === 'payment_required') return { failure: 'terms of payment; there is no receipt', words }
     return { failure: 'a failed request; there is no receipt', words }
   }
+  if (claimsShape(value, '') === null) return { failure: null, words: claimsWords(value as ClaimsHead) }
   return { failure: null, words: resultShape(value, '') === null ? resultWords(value as ResultHead) : {} }
 }
 
@@ -59,42 +63,56 @@ function parse(document: string): unknown {
 
 const failureShape = object({ error: object({ code: text(/./), message: text() }), receipt: literal(null) })
 
-const resultShape = object({
+const judged = {
   claim: text(/./s),
   claim_support: literal('supports', 'contradicts', 'mixed', 'insufficient_evidence', 'not_assessed'),
+}
+const head = {
   source: object({ final_url: text(/./) }),
   checked_at: timestamp,
   payment: object({ mode: text(/./) }),
   receipt: object({ attestation: object({ serial: integer(1) }) }),
-})
+}
+const resultShape = object({ ...judged, ...head })
+const claimsShape = object({ claims: list(object(judged), MOST_CLAIMS, 1), ...head })
 
-interface ResultHead {
+interface Judged {
   claim: string
-  claim_support: keyof typeof VERDICTS
+  claim_support: ClaimSupport
+}
+
+interface Head {
   source: { final_url: string }
   checked_at: string
   payment: { mode: string; simulated?: unknown }
   receipt: { attestation: { serial: number } }
 }
 
-function resultWords({ claim, claim_support, source, checked_at, payment, receipt }: ResultHead) {
+type ResultHead = Head & Judged
+type ClaimsHead = Head & { claims: readonly Judged[] }
+
+function resultWords(result: ResultHead) {
+  return { Claim: result.claim, Verdict: verdictWords(result), ...headWords(result) }
+}
+
+function claimsWords({ claims, ...head }: ClaimsHead) {
+  const each = claims.flatMap((one, i) => [
+    [`Claim ${i + 1}`, one.claim],
+    [`Verdict ${i + 1}`, verdictWords(one)],
+  ])
+  return { ...Object.fromEntries(each), ...headWords(head) }
+}
+
+const verdictWords = ({ claim_support }: Judged) => `${claim_support}: ${VERDICT_WORDS[claim_support]}`
+
+function headWords({ source, checked_at, payment, receipt }: Head) {
   const paid = payment.simulated === true ? `${payment.mode} mode: no money moved` : `${payment.mode} mode`
   return {
-    Claim: claim,
-    Verdict: `${claim_support}: ${VERDICTS[claim_support]}`,
     Page: source.final_url,
     'Read on': inWords.format(new Date(checked_at)),
     Receipt: `serial ${receipt.attestation.serial}, ${paid}`,
   }
 }
-
-const VERDICTS = {
-  supports: 'the page says so',
-  contradicts: 'the page says otherwise',
-  mixed: 'the page says both',
-  insufficient_evidence: 'the page does not say enough about it',
-  not_assessed: 'quotes only; nothing judged the claim',
-} as const
 
 /** A time in words, in UTC. */
 export const inWords = new Intl.DateTimeFormat('en-GB', { dateStyle: 'full', timeStyle: 'long', timeZone: 'UTC' })

@@ -1,5 +1,4 @@
 // Reads JSON without ambiguity and writes it in canonical form (RFC 8785, JCS), as signatures need it.
-import canonicalize from 'canonicalize'
 
 export interface JsonFault {
   kind: 'not_json' | 'not_unicode'
@@ -19,8 +18,16 @@ export function jsonFaults(value: unknown): JsonFault[] {
 export function canonicalJson(value: unknown): string {
   const fault = jsonFaults(value)[0]
   if (fault) throw new TypeError(`No canonical JSON: ${describe(fault)}`)
-  // Only undefined, functions and symbols have no text, and the gate above has refused them.
-  return canonicalize(value) as string
+  return write(value)
+}
+
+/** The value has no faults: names in the order of their UTF-16 units, and the numbers and strings of ECMAScript. */
+function write(value: unknown): string {
+  if (Array.isArray(value)) return `[${value.map(write).join(',')}]`
+  if (typeof value !== 'object' || value === null) return JSON.stringify(value)
+  const members = value as Record<string, unknown>
+  const names = Object.keys(members).sort()
+  return `{${names.map((name) => `${JSON.stringify(name)}:${write(members[name])}`).join(',')}}`
 }
 
 /**

@@ -27,12 +27,15 @@ export type KeyRing = (attestation: {
   serial: number
 }) => { publicKey: Uint8Array } | { distrust: string }
 
+/** Ends the reason why a key is not trusted of which the pins say nothing. */
+export const NOT_PINNED = 'is not pinned as a receipt key'
+
 /** Throws a TypeError for a pin that is no Ed25519 key: the caller's mistake, not the receipt's. */
 export function buildKeyRing(pinned: readonly PinnedKey[]): KeyRing {
   const keys = receiptKeys(pinned).map((key) => ({ ...key, publicKey: readPublicKey(key) }))
   return ({ key_id, pubkey_hex, serial }) => {
     const named = keys.filter((key) => key.key_id === key_id)
-    if (named.length === 0) return { distrust: `key_id ${key_id} is not pinned as a receipt key` }
+    if (named.length === 0) return { distrust: `key_id ${key_id} ${NOT_PINNED}` }
     const key = named.find((one) => one.pubkey_hex.toLowerCase() === pubkey_hex)
     if (!key) return { distrust: `pubkey_hex is not the key pinned as key_id ${key_id}` }
     if (key.status === 'compromised') return { distrust: `key_id ${key_id} is compromised: anyone may have signed` }

@@ -28,6 +28,7 @@ export interface Operation {
 /** The methods of `Countersign` that buy and fetch a verification. Their name in the catalogue is beside them. */
 export const PURCHASE = {
   verifySource: { method: 'POST', path: '/api/agent/v1/verify-source', access: 'payment', keyed: true },
+  verifyClaims: { method: 'POST', path: '/api/agent/v1/verify-claims', access: 'payment', keyed: true },
   recover: { method: 'GET', path: '/api/agent/v1/requests/{request_id}', access: 'recovery' },
 } as const satisfies Record<string, Operation>
 

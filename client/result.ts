@@ -1,16 +1,12 @@
 // The completed result of a verification, as the interface 1.0.0 describes it.
 import type { Attestation } from './attestation.ts'
+import type { NetworkName } from './networks.ts'
 
 export type Stance = 'supports' | 'contradicts' | 'mentions'
 export type ClaimSupport = 'supports' | 'contradicts' | 'mixed' | 'insufficient_evidence' | 'not_assessed'
 
 /** CAIP-2; the Solana ones are mainnet and devnet. `none` where no funds moved. */
-export type Network =
-  | 'eip155:8453'
-  | 'eip155:84532'
-  | 'solana:5eykt4UsFv8P8NJdTREpY1vzqKqZKvdp'
-  | 'solana:EtWTRABZaYq6iMfeYKouRu166VU2xqa1'
-  | 'none'
+export type Network = NetworkName | 'none'
 
 export interface VerificationInput {
   /** One public page: https, port 443, an ASCII URI of at most 2048 characters. */
@@ -23,6 +19,15 @@ export interface VerificationInput {
     /** A higher price fails with 422 instead of asking for payment, e.g. `0.03`. */
     max_price_usd?: string
   }
+}
+
+export interface ClaimsInput {
+  source_url: string
+  /** 1 to 10 claims, no two alike. */
+  claims: string[]
+  /** What the claims refer to, at most 1000 code points. */
+  context?: string
+  options?: VerificationInput['options']
 }
 
 export interface Evidence {
@@ -119,3 +124,32 @@ export interface VerificationResult {
   payment: Payment
   receipt: Receipt
 }
+
+/** What was found about one of several claims. */
+export interface ClaimResult {
+  /** As it was sent. */
+  claim: string
+  /** As it was assessed, where that differs: words of the context were added. */
+  claim_as_read?: string
+  claim_support: ClaimSupport
+  assessment_scope: VerificationResult['assessment_scope']
+  explanation: string
+  /** `evidence_id` is unique in the whole result. */
+  evidence: Evidence[]
+  risk_flags: string[]
+}
+
+/** The result of verify-claims. */
+export interface ClaimsResult
+  extends Omit<
+    VerificationResult,
+    'verification_type' | 'claim' | 'claim_support' | 'assessment_scope' | 'explanation' | 'evidence' | 'risk_flags'
+  > {
+  verification_type: 'source_claims'
+  context?: string
+  /** In the order of the request. */
+  claims: ClaimResult[]
+}
+
+/** The result of any purchase. */
+export type PurchaseResult = VerificationResult | ClaimsResult

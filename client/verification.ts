@@ -5,11 +5,11 @@ import { decodeBase64, sha256Hex } from './bytes.ts'
 import { examine, type Rule, type Verification } from './checks.ts'
 import { canonicalJson } from './json.ts'
 import { buildKeyRing, type PinnedKey } from './keys.ts'
-import type { Evidence, Stance, VerificationResult } from './result.ts'
-import { anything, closed, integer, list, literal, object, text } from './shape.ts'
+import type { ClaimResult, Evidence, PurchaseResult, Stance } from './result.ts'
+import { anything, closed, integer, list, literal, object, type Shape, text } from './shape.ts'
 import type { SignatureCheck } from './signature.ts'
 
-export { type Attestation, type AttestationOptions, verifyAttestation } from './attestation.ts'
+export { type Attestation, type AttestationOptions, isUnknownKey, verifyAttestation } from './attestation.ts'
 export { type ChainOptions, type ChainPoint, ChainVerifier, verifyChain } from './chain.ts'
 export { type Checkpoint, checkpointFault, readCheckpoint } from './checkpoint.ts'
 export type { Check, Verification } from './checks.ts'
@@ -37,7 +37,7 @@ export interface VerificationOptions {
  */
 export function verifyResult(result: unknown, { keys, signatureCheck }: VerificationOptions): Verification {
   const attested = attestationRules(buildKeyRing(keys), signatureCheck).map(
-    ([name, judge]): Rule<VerificationResult> => [name, ({ receipt }) => judge(receipt.attestation)],
+    ([name, judge]): Rule<PurchaseResult> => [name, ({ receipt }) => judge(receipt.attestation)],
   )
   return examine(result, resultShape, [...attested, ...receiptRules, ...sourceRules, ...consistencyRules])
 }
@@ -55,8 +55,9 @@ export function verifyPurchaseReceipt(receipt: unknown, { keys, signatureCheck }
   return examine(receipt, receiptShape, [...attested, ...sealed])
 }
 
-type Sealed = Pick<VerificationResult, 'receipt'>
+type Sealed = Pick<PurchaseResult, 'receipt'>
 
+const MOST_CLAIMS = 10
 const nonEmpty = text(/./s)
 const stance = literal('supports', 'contradicts', 'mentions')
 
@@ -76,21 +77,15 @@ const receiptShape = closed({
   verification: nonEmpty,
 })
 
-const resultShape = object({
-  schema_version: literal('1.0.0'),
-  request_id: nonEmpty,
-  status: literal('completed'),
-  verification_type: literal('source'),
-  reachable: literal(true),
-  source: object({ content_sha256: hex256, text_sha256: hex256, normalized_text: text() }),
-  source_identity: object({ publisher_identity: anything }),
+/** The members that say what was found about one claim. @param id the form of the ids of its evidence */
+const verdictShape = (id: RegExp) => ({
   claim: nonEmpty,
   claim_support: literal('supports', 'contradicts', 'mixed', 'insufficient_evidence', 'not_assessed'),
   assessment_scope: literal('source_local_semantic_support', 'literal_quotation_only'),
   explanation: text(),
   evidence: list(
     object({
-      evidence_id: text(/^e[1-6]$/),
+      evidence_id: text(id),
       quote: nonEmpty,
       start: integer(0),
       end: integer(1),
@@ -100,12 +95,52 @@ const resultShape = object({
     }),
     6,
   ),
+})
+
+const common = {
+  schema_version: literal('1.0.0'),
+  request_id: nonEmpty,
+  status: literal('completed'),
+  reachable: literal(true),
+  source: object({ content_sha256: hex256, text_sha256: hex256, normalized_text: text() }),
+  source_identity: object({ publisher_identity: anything }),
   confidence: anything,
   checked_at: timestamp,
   methodology_version: nonEmpty,
   payment: object({ status: anything }),
   receipt: receiptShape,
+}
+
+const sourceShape = object({ ...common, verification_type: literal('source'), ...verdictShape(/^e[1-6]$/) })
+const claimsShape = object({
+  ...common,
+  verification_type: literal('source_claims'),
+  claims: list(object(verdictShape(/^e([1-9]|[1-5][0-9]|60)$/)), MOST_CLAIMS, 1),
 })
+
+const resultShape: Shape = (value, path) =>
+  typeof value === 'object' && value !== null && Object.hasOwn(value, 'claims')
+    ? claimsShape(value, path)
+    : sourceShape(value, path)
+
+type Verdict = Pick<ClaimResult, 'claim_support' | 'assessment_scope' | 'evidence'>
+
+function verdictsOf(result: PurchaseResult): Verdict[] {
+  return 'claims' in result ? result.claims : [result]
+}
+
+function evidenceOf(result: PurchaseResult): Evidence[] {
+  return verdictsOf(result).flatMap(({ evidence }) => evidence)
+}
+
+/** A rule for what was found about one claim, for each claim of a result; of several, the first fault is named. */
+function each(judge: (verdict: Verdict) => string | null) {
+  return (result: PurchaseResult): string | null => {
+    const faults = verdictsOf(result).map(judge)
+    const first = faults.findIndex((fault) => fault !== null)
+    return first < 0 ? null : 'claims' in result ? `claim ${first + 1}: ${faults[first]}` : (faults[first] ?? null)
+  }
+}
 
 /** What can be checked of a receipt without its result. */
 const sealRules: Rule<Sealed>[] = [
@@ -114,23 +149,23 @@ const sealRules: Rule<Sealed>[] = [
   ['canonical_envelope', canonicalEnvelopeFault],
 ]
 
-const receiptRules: Rule<VerificationResult>[] = [
+const receiptRules: Rule<PurchaseResult>[] = [
   ...sealRules,
   ['result_sha256', resultDigestFault],
   ['envelope_agrees', envelopeFault],
 ]
 
-const sourceRules: Rule<VerificationResult>[] = [
+const sourceRules: Rule<PurchaseResult>[] = [
   ['text_sha256', textDigestFault],
   ['evidence_quotes', quotesFault],
   ['evidence_digests', evidenceDigestsFault],
 ]
 
-const consistencyRules: Rule<VerificationResult>[] = [
-  ['literal_scope_only_mentions', literalScopeFault],
-  ['supports_has_support', ({ claim_support, evidence }) => lacking(claim_support, 'supports', evidence, ['supports'])],
-  ['contradicts_has_contradiction', (r) => lacking(r.claim_support, 'contradicts', r.evidence, ['contradicts'])],
-  ['mixed_has_both', (r) => lacking(r.claim_support, 'mixed', r.evidence, ['supports', 'contradicts'])],
+const consistencyRules: Rule<PurchaseResult>[] = [
+  ['literal_scope_only_mentions', each(literalScopeFault)],
+  ['supports_has_support', each((one) => lacking(one, 'supports', ['supports']))],
+  ['contradicts_has_contradiction', each((one) => lacking(one, 'contradicts', ['contradicts']))],
+  ['mixed_has_both', each((one) => lacking(one, 'mixed', ['supports', 'contradicts']))],
   ['bounded_observation', boundedObservationFault],
   ['confidence_null', ({ confidence }) => (confidence === null ? null : 'confidence must be null')],
   [
@@ -167,55 +202,61 @@ function canonicalEnvelopeFault({ receipt }: Sealed): string | null {
     : 'canonical_envelope_base64 is not the canonical JSON of envelope'
 }
 
-function resultDigestFault({ receipt, ...result }: VerificationResult): string | null {
+function resultDigestFault({ receipt, ...result }: PurchaseResult): string | null {
   return sha256Hex(canonicalJson(result)) === receipt.envelope.result_sha256
     ? null
     : 'the result without its receipt is not the one in the envelope'
 }
 
-function envelopeFault(result: VerificationResult): string | null {
+function envelopeFault(result: PurchaseResult): string | null {
   const { envelope } = result.receipt
   const repeated = ['request_id', 'checked_at', 'methodology_version', 'payment'] as const
   const differing = repeated.find((name) => canonicalJson(envelope[name]) !== canonicalJson(result[name]))
   return differing ? `envelope.${differing} differs from the result's` : null
 }
 
-function textDigestFault({ source }: VerificationResult): string | null {
+function textDigestFault({ source }: PurchaseResult): string | null {
   return sha256Hex(source.normalized_text) === source.text_sha256
     ? null
     : 'source.text_sha256 is not the SHA-256 of normalized_text'
 }
 
-function quotesFault({ source, evidence }: VerificationResult): string | null {
-  const points = Array.from(source.normalized_text)
+function quotesFault(result: PurchaseResult): string | null {
+  const evidence = evidenceOf(result)
+  const points = Array.from(result.source.normalized_text)
+  const repeated = evidence.find(({ evidence_id }, i) =>
+    evidence.slice(0, i).some((other) => other.evidence_id === evidence_id),
+  )
+  if ('claims' in result && repeated) return `${repeated.evidence_id} names two quotes`
   const wrong = evidence.find(
     ({ start, end, quote }) => end > points.length || points.slice(start, end).join('') !== quote,
   )
   return wrong ? `${wrong.evidence_id}: the text from ${wrong.start} to ${wrong.end} is not the quote` : null
 }
 
-function evidenceDigestsFault({ source, evidence }: VerificationResult): string | null {
-  const wrong = evidence.find(
+function evidenceDigestsFault(result: PurchaseResult): string | null {
+  const { source } = result
+  const wrong = evidenceOf(result).find(
     (item) => item.source_sha256 !== source.content_sha256 || item.text_sha256 !== source.text_sha256,
   )
   return wrong ? `${wrong.evidence_id} belongs to another observation` : null
 }
 
-function literalScopeFault({ assessment_scope, claim_support, evidence }: VerificationResult): string | null {
+function literalScopeFault({ assessment_scope, claim_support, evidence }: Verdict): string | null {
   if (assessment_scope !== 'literal_quotation_only') return null
   if (claim_support !== 'not_assessed' && claim_support !== 'insufficient_evidence')
     return `literal_quotation_only cannot say ${claim_support}`
   return evidence.every((item) => item.stance === 'mentions') ? null : 'literal_quotation_only can only mention'
 }
 
-function lacking(verdict: string, concerned: string, evidence: Evidence[], needed: Stance[]): string | null {
+function lacking({ claim_support: verdict, evidence }: Verdict, concerned: string, needed: Stance[]): string | null {
   if (verdict !== concerned) return null
   const missing = needed.find((stance) => !evidence.some((item) => item.stance === stance))
   return missing ? `${verdict} without evidence of stance ${missing}` : null
 }
 
 /** A result without a verdict is still a sold observation, so it must not look like an error. */
-function boundedObservationFault({ payment, ...result }: VerificationResult): string | null {
+function boundedObservationFault({ payment, ...result }: PurchaseResult): string | null {
   if (payment.status !== 'settled') return 'a completed result must be settled'
   return Object.hasOwn(result, 'error') ? 'a completed result carries no error' : null
 }

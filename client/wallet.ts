@@ -12,7 +12,7 @@ export interface WalletKey {
 export type Terms = PaymentRequired['accepts'][number]
 
 export interface SignedPayment {
-  /** The value of the header `PAYMENT-SIGNATURE`. Whoever has it can send the payment: store it as safely as the key. */
+  /** The value of the header `PAYMENT-SIGNATURE`. A reader of it can send the payment: store it as safely as the key. */
   header: string
   terms: Terms
   /**

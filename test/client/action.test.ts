@@ -7,19 +7,28 @@ import { join } from 'node:path'
 import { text } from 'node:stream/consumers'
 import t, { type Test } from 'tap'
 import { generatePrivateKey } from 'viem/accounts'
-import { modelEnv, openMessagesServer, verdictOn } from '../assessment/messages-server.ts'
+import { modelEnv, openMessagesServer, verdictOn } from '../assessment/semantic/messages-server.ts'
 import { register } from '../quotes/harness.ts'
 import { startSystem } from '../system.ts'
 
 const ROOT = join(import.meta.dirname, '../..')
 const ACTION = readFileSync(join(ROOT, 'action.yml'), 'utf8')
 
-/** Replaces npm: records the requested packages, and links them if each is a package of this checkout. */
+/**
+ * Replaces npm: records the dependencies of package.json, and links them if each is a package of this checkout. LOCK_EDIT may change
+ * the lock file, as npm does where a range does not fit it.
+ */
 const NPM = `#!/usr/bin/env bash
-shift
-for word in "$@"; do
-  case "$word" in --*) ;; *) echo "$word" >> asked.txt; [ -d "$MODULES/\${word%@*}" ] || exit 1 ;; esac
-done
+set -e
+node -p "Object.entries(JSON.parse(fs.readFileSync('package.json')).dependencies).map((one) => one.join('@')).join('\\n')" > asked.txt
+while read -r word; do [ -d "$MODULES/\${word%@*}" ] || exit 1; done < asked.txt
+node -e "
+  const lock = JSON.parse(fs.readFileSync('package-lock.json'))
+  const { packages } = lock
+  lock.packages = { '': {}, 'node_modules/parse5': packages['node_modules/parse5'] }
+  $LOCK_EDIT
+  fs.writeFileSync('package-lock.json', JSON.stringify(lock))
+"
 ln -s "$MODULES" node_modules
 `
 
@@ -41,7 +50,7 @@ function readAction(): { defaults: Record<string, string>; steps: Step[] } {
 }
 
 /** Runs the action in a workspace and a temporary folder. Stops at the first step that fails, as a job does. */
-async function runAction(t: Test, folder: string, given: Record<string, string>) {
+async function runAction(t: Test, folder: string, given: Record<string, string>, lockEdit = '') {
   const path = (name: string) => join(folder, name)
   for (const name of ['bin', 'temp', 'workspace']) mkdirSync(path(name), { recursive: true })
   writeFileSync(path('bin/npm'), NPM, { mode: 0o755 })
@@ -58,6 +67,7 @@ async function runAction(t: Test, folder: string, given: Record<string, string>)
   const own = {
     PATH: `${path('bin')}:${process.env.PATH}`,
     MODULES: join(ROOT, 'node_modules'),
+    LOCK_EDIT: lockEdit,
     HOME: path('temp'),
     RUNNER_TEMP: path('temp'),
     GITHUB_OUTPUT: path('output'),
@@ -108,6 +118,22 @@ t.test('the free check: exit status, SARIF, outputs, summary, cache', async (t) 
   t.notMatch(asked, /x402|viem/, 'what pays is installed for verdicts only')
 })
 
+t.test('what is not in the lock file of the checkout is not run', async (t) => {
+  const edits = {
+    'another version': "lock.packages['node_modules/parse5'].version = '99.0.0'",
+    'other bytes': "lock.packages['node_modules/parse5'].integrity = 'sha512-AAAA'",
+    'without a digest': "delete lock.packages['node_modules/parse5'].integrity",
+    'another package': "lock.packages['node_modules/stranger'] = { version: '1.0.0', integrity: 'sha512-AAAA' }",
+  }
+  for (const [name, edit] of Object.entries(edits)) {
+    const folder = t.testdir({ workspace: { 'one.md': 'Nothing.\n' } })
+    const { code, log } = await runAction(t, folder, { ...inputs, report: 'one.md' }, edit)
+    t.equal(code, 1, name)
+    t.match(log, /Not in the lock file of the action: node_modules\/(parse5|stranger)/, name)
+    t.equal(outputsOf(folder), '', `${name}: the step with the key did not run`)
+  }
+})
+
 t.test('with verdicts: one budget for all reports, and nothing bought twice', async (t) => {
   const folder = t.testdir({ workspace: {} })
   writeFileSync(join(folder, 'workspace/one.md'), `Ships find [three piers](${page}) there.\n`)
@@ -125,7 +151,7 @@ t.test('with verdicts: one budget for all reports, and nothing bought twice', as
   t.equal(await settled(), 2)
   t.notMatch(first.log, wallet.slice(2))
   t.match(readFileSync(join(folder, 'summary.md'), 'utf8'), /\| contradicted \|/)
-  t.match(readFileSync(join(folder, 'temp/countersign-client/asked.txt'), 'utf8'), /^@x402\/fetch@\^[\s\S]*^viem@\^/m)
+  t.match(readFileSync(join(folder, 'temp/countersign-client/asked.txt'), 'utf8'), /^@x402\/fetch@\^[\s\S]*^viem@/m)
 
   // The next run of the workflow: a new machine that has the cache of the first.
   const next = t.testdir({ workspace: {}, temp: {} })

@@ -4,7 +4,7 @@ import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t, { type Test } from 'tap'
 import { createWalletKey } from '../../client/wallet.ts'
-import { csvOf, openFolder, openShop, posts, rowsOf, type Shop } from './batch-desk.ts'
+import { csvOf, openCommand, openFolder, openShop, posts, rowsOf, type Shop } from './batch-desk.ts'
 import { countersign } from './command-line.ts'
 import { refuse } from './counterpart.ts'
 
@@ -44,6 +44,7 @@ t.test('--dry-run says what would be bought, and sends no order', async (t) => {
   t.same([code, stderr], [0, ''], 'no wallet is needed')
   t.same(JSON.parse(stdout), {
     rows: 3,
+    bought: 3,
     unusable: [{ id: 'bad', line: 5, reason: 'source_url is not an https:// URL' }],
     price_usd: '0.03',
     cost_usd: '0.09',
@@ -162,4 +163,64 @@ t.test('a service that refuses before it names terms', async (t) => {
   const solana = write('solana.key', (await createWalletKey('solana')).text)
   t.match(await batch([...args, '--wallet', solana]), { code: 2, stderr: /which is not USDC there/ })
   t.ok(isUnpaid(shop))
+})
+
+t.test('a budget smaller than the rows: what it allows is bought, and the command ends', async (t) => {
+  const { shop, path, write } = await openDesk(t)
+  const { run } = openCommand(t, shop)
+  const file = write('in.csv', csvOf(rowsOf(40)))
+  const { code, stdout } = await run(['batch', file, '--budget', '0.30', '--out', path('out'), '--yes'])
+  t.match({ code, stdout }, { code: 3, stdout: /40 rows: 10 completed, 0 failed\n[\s\S]*30 untouched/ })
+  t.equal(shop.settled.size, 10)
+})
+
+t.test('rows that ask the same are bought once, and each has its line', async (t) => {
+  const { shop, path, write, batch } = await openDesk(t)
+  const url = 'https://example.org/'
+  const text = `id,source_url,claim\nz,${url},one\ny,${url},two\nx,${url},one\nbad,http://example.org/,one\nw,${url},one\n`
+  const args = [write('in.csv', text), '--budget', '1', '--out', path('out'), '--yes']
+  const asked = await batch([...args.slice(0, 1), '--dry-run'])
+  t.match(
+    asked.stderr,
+    /^4 rows, of which 2 ask the same as another and are not bought\.\n2 rows at 0\.03 USDC: 0\.06 USDC\./,
+  )
+  const { stdout, stderr } = await batch([...args, '--concurrency', '1', '--json'])
+  t.match(JSON.parse(stdout), { rows: 5, completed: 4, failed: 1, untouched: 0, spent_usd: '0.06' }, stderr)
+  t.equal(shop.settled.size, 2)
+  const table = () => readFileSync(path('out/results.csv'), 'utf8').trim().split('\n')
+  t.same(
+    table().map((line) => line.split(',')[0]),
+    ['id', 'z', 'y', 'x', 'bad', 'w'],
+    'in the order of the input',
+  )
+  t.match(table()[4], /^bad,http:\/\/example\.org\/,one,,,,,0\.00,unusable_row: source_url is not an https:\/\/ URL$/)
+  const whole = readFileSync(path('out/results.jsonl'), 'utf8')
+  const lines = whole.trim().split('\n')
+  const parsed = lines.map((line) => JSON.parse(line))
+  t.same(
+    parsed.map(({ id, cost_usd, same_as }) => [id, cost_usd, same_as]),
+    [
+      ['z', '0.03', undefined],
+      ['x', '0.00', 'z'],
+      ['w', '0.00', 'z'],
+      ['y', '0.03', undefined],
+    ],
+  )
+  t.equal(parsed[1].result_base64, parsed[0].result_base64)
+
+  // Killed before the lines of the twins were on the disk.
+  writeFileSync(path('out/results.jsonl'), `${lines[0]}\n${lines[1]}\n`)
+  t.match(await batch([...args, '--resume']), { code: 1, stdout: /5 rows: 4 completed, 1 failed/ })
+  t.equal(readFileSync(path('out/results.jsonl'), 'utf8').trim().split('\n').length, 4)
+  t.equal(shop.settled.size, 2)
+  t.equal(new Set(shop.payments).size, 2)
+
+  // A failure is that of its twins, too, and so is another attempt.
+  const failed = [write('some.csv', text.replaceAll('two', 'one')), '--budget', '1', '--out', path('some'), '--yes']
+  shop.rule = (request) =>
+    request.headers['payment-signature'] ? refuse(422, 'source_timeout', { retryable: true }) : undefined
+  t.match(await batch(failed), { code: 1, stdout: /5 rows: 0 completed, 5 failed/ })
+  shop.rule = () => undefined
+  t.match(await batch([...failed, '--retry-errors']), { code: 1, stdout: /5 rows: 4 completed, 1 failed/ })
+  t.equal(shop.settled.size, 3)
 })

@@ -160,7 +160,7 @@ export async function runDesk(options: DeskOptions) {
     isRetried: (error: ErrorLine) => isRetried(error, Date.now()),
     before: (ids: string[]) => journal.retry(ids),
   }
-  const files = opened.use(await OutputFiles.open(folder, options.retry ? retry : undefined))
+  const files = opened.use(await OutputFiles.open(folder, options.retry ? { retry } : {}))
   const budget = options.budgetFile
     ? opened.use(
         await openBudgetFile(options.budgetFile, { cap, run: `${journal.header.run}/`, sent: journal.reserved }),

@@ -3,6 +3,7 @@
 import { spawnSync } from 'node:child_process'
 import { once } from 'node:events'
 import { appendFileSync, existsSync, readFileSync, statSync, writeFileSync } from 'node:fs'
+import type { ServerResponse } from 'node:http'
 import { join } from 'node:path'
 import t, { type Test } from 'tap'
 import { openBudgetFile } from '../../client/batch/budget.ts'
@@ -371,9 +372,12 @@ t.test('a busy service: the run waits as long as Retry-After says, and no row is
   t.equal(pace.limit, 3)
   for (let i = 0; i < 100; i++) pace.succeed()
   t.equal(pace.limit, 8, 'and back up to what is allowed')
-  pace.slow(40 * 86_400_000)
+  pace.slow(50 * 60_000)
   await pace.clear(never)
-  t.ok(Math.max(...clock.waits) < 2 ** 31, 'a long wait is made of timers that Node can keep')
+  t.ok(Math.max(...clock.waits) >= 50 * 60_000)
+  pace.slow(40 * 86_400_000)
+  await t.rejects(pace.clear(never), { name: 'CapacityError' }, 'a run does not last for days')
+  await t.rejects(pace.enter(never), { name: 'CapacityError' })
 })
 
 t.test('--retry-errors', async (t) => {
@@ -578,5 +582,47 @@ t.test('Ctrl-C', async (t) => {
     t.match(JSON.parse(resumed.stdout), { completed: 20, spent_usd: '0.60' })
     t.equal(shop.settled.size, 20)
     t.equal(new Set(shop.payments).size, 20, 'with the payments that were signed')
+  })
+
+  await t.test('SIGTERM: rows that do not end are left after three seconds', async (t) => {
+    const shop = await openShop(t)
+    const { start, end, run, write } = openCommand(t, shop)
+    write('in.csv', csvOf(rowsOf(20)))
+    const args = ['batch', 'in.csv', '--budget', '6.00', '--out', 'out', '--yes', '--concurrency', '2', '--json']
+    const arrived = Promise.withResolvers<void>()
+    // Accepted, and never answered.
+    shop.rule = (request, sell) =>
+      request.headers['payment-signature'] === undefined
+        ? undefined
+        : (_response, request) => {
+            const sink = { writeHead: () => sink, end: () => {} } as unknown as ServerResponse
+            sell(sink, request)
+            if (shop.settled.size === 2) arrived.resolve()
+          }
+    const child = start(args)
+    const ended = end(child)
+    await arrived.promise
+    const asked = performance.now()
+    child.kill('SIGTERM')
+    const { code, stdout } = await ended
+    t.equal(code, 130)
+    t.ok(performance.now() - asked < 5000, `${performance.now() - asked} ms`)
+    t.match(JSON.parse(stdout), { unfinished: 2, untouched: 18, stopped: { reason: 'interrupted' } })
+    shop.rule = () => undefined
+    t.match(await run([...args, '--resume']), { code: 0 })
+    t.equal(shop.settled.size, 20)
+  })
+
+  await t.test('before anything is bought: the command ends at once', async (t) => {
+    const shop = await openShop(t)
+    const { start, end, write } = openCommand(t, shop)
+    write('in.csv', csvOf(rowsOf(2)))
+    const arrived = Promise.withResolvers<void>()
+    shop.rule = () => () => arrived.resolve()
+    const child = start(['batch', 'in.csv', '--budget', '6.00', '--out', 'out', '--yes'])
+    const ended = end(child)
+    await arrived.promise
+    child.kill('SIGTERM')
+    t.match(await ended, { code: 130 })
   })
 })

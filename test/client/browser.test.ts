@@ -19,8 +19,7 @@ const skip = BROWSER ? false : 'there is no Chromium in /usr/bin: nothing is tri
 const IMPORTS = {
   '@noble/ed25519': '/modules/@noble/ed25519/index.js',
   '@noble/hashes/': '/modules/@noble/hashes/',
-  canonicalize: '/modules/canonicalize/lib/canonicalize.js',
-  '@countersign/client/': '/dist/',
+  'countersign-sdk/': '/dist/',
 }
 const PAGE = `<!doctype html><meta charset="utf-8"><title>vectors</title>
 <script type="importmap">${JSON.stringify({ imports: IMPORTS })}</script>`
@@ -38,7 +37,7 @@ async function compile(t: Test): Promise<string> {
   symlinkSync(join(ROOT, 'test/vectors'), join(folder, 'vectors'))
   const tsc = join(ROOT, 'node_modules/.bin/tsc')
   const options = ['--outDir', join(folder, 'dist'), '--checkers', '1']
-  const child = spawn(tsc, ['-p', join(ROOT, 'client/tsconfig.json'), ...options], { stdio: 'inherit' })
+  const child = spawn(tsc, ['-p', join(ROOT, 'client/sdk/tsconfig.json'), ...options], { stdio: 'inherit' })
   const [code] = await once(child, 'close')
   t.equal(code, 0)
   return folder
@@ -71,7 +70,7 @@ async function openBrowser(t: Test) {
  * failed.
  */
 const VERIFY = `async () => {
-  const { verifyAttestation, verifyChain, verifyReceipt, verifyResult } = await import('@countersign/client/verification.js')
+  const { verifyAttestation, verifyChain, verifyReceipt, verifyResult } = await import('countersign-sdk/verification.js')
   const load = async (name) => (await fetch('/vectors/' + name + '.json')).json()
   const failing = ({ checks }) => checks.filter(({ ok }) => !ok).map(({ name }) => name)
   const found = []
@@ -90,29 +89,29 @@ const VERIFY = `async () => {
 
   const said = (file, name, expected, verdict) =>
     found.push({ name: file + ': ' + name, fails: [expected], found: [verdict.ok ? 'ok' : verdict.reason] })
-  const { verifyLease } = await import('@countersign/client/lease.js')
+  const { verifyLease } = await import('countersign-sdk/lease.js')
   const lease = await load('lease')
   for (const { name, answer, options, expect } of lease.cases)
     said('lease', name, expect, verifyLease(answer, { ...lease.options, keys: lease.keys, ...options }))
-  const { verifyAlert } = await import('@countersign/client/alert.js')
+  const { verifyAlert } = await import('countersign-sdk/alert.js')
   const alert = await load('alert')
   for (const { name, headers, body, options, expect } of alert.cases)
     for (const bytes of [body, new TextEncoder().encode(body)])
       said('alert', name, expect, verifyAlert({ headers, body: bytes, ...alert.options, ...options }))
-  const { verifyDocument } = await import('@countersign/client/document.js')
+  const { verifyDocument } = await import('countersign-sdk/document.js')
   const stream = (text) => new Blob([text]).stream()
   const exported = await load('export')
   for (const { name, text, fails } of exported.cases) {
     const names = failing(await verifyDocument(stream(text), { keys: exported.pins, vkey: exported.vkey }))
     found.push({ name: 'export: ' + name, fails: fails.slice(0, 1), found: fails.length > 0 ? names.filter((one) => one === fails[0]) : names })
   }
-  const { checkpointFault } = await import('@countersign/client/checkpoint.js')
+  const { checkpointFault } = await import('countersign-sdk/checkpoint.js')
   const checkpoint = await load('checkpoint')
   for (const { name, note, good, vkey } of checkpoint.cases)
     found.push({ name: 'checkpoint: ' + name, fails: [good], found: [checkpointFault(note, vkey ?? checkpoint.vkey) === null] })
   const log = await load('log')
   const whole = await (await fetch('/vectors/log.jsonl')).text()
-  const { verifyExport } = await import('@countersign/client/verification.js')
+  const { verifyExport } = await import('countersign-sdk/verification.js')
   const pinned = { keys: [log.pin], vkey: log.vkey, head: log.head }
   found.push({ name: 'log', fails: [], found: failing(await verifyExport(stream(whole), pinned)) })
   const torn = failing(await verifyExport(stream(whole.replace('"label":', '"label" :')), pinned))

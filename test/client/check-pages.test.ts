@@ -5,8 +5,9 @@ import { CountersignError } from '../../client/error.ts'
 import { type Citation, findCitations } from '../../client/report/citations.ts'
 import { judge, type Verdict, wantedOf } from '../../client/report/judgement.ts'
 import { readMarkdown } from '../../client/report/markdown.ts'
-import { type AskOptions, askPages, type PageAnswer, type Wanted } from '../../client/report/pages.ts'
+import { type AskOptions, askPages, type PageAnswer, pageOf, type Wanted } from '../../client/report/pages.ts'
 import { applyVerdicts, claimOf, claimsOf, nameOf } from '../../client/report/verdicts.ts'
+import { verificationInput } from '../../server/interface/result.ts'
 import { buildClock } from './counterpart.ts'
 
 type Asked = { source_url: string; quotes: string[] }
@@ -46,6 +47,19 @@ async function ask(texts: Record<string, string[]>, answer: (asked: Asked, count
   const said = [...answers].map(([url, { failure }]) => [url.slice(14), failure?.kind ?? 'came', failure?.code ?? null])
   return { asked, answers, waits: clock.waits, said: new Map(said.map(([url, ...rest]) => [url, rest])) }
 }
+
+t.test('an address is asked for as a URI, which the service takes', async (t) => {
+  const asked: Record<string, string> = {
+    'http://s.test/a?tags[]=x|y&p=100%#part': 'https://s.test/a?tags%5B%5D=x%7Cy&p=100%25',
+    'https://s.test/[a]/^`{}?"<>\\': 'https://s.test/%5Ba%5D/%5E%60%7B%7D?%22%3C%3E%5C',
+    'https://s.test/ü?q=%5B%zz': 'https://s.test/%C3%BC?q=%5B%25zz',
+    'https://s.test/?': 'https://s.test/?',
+  }
+  for (const [url, page] of Object.entries(asked)) {
+    t.equal(pageOf(url), page, url)
+    t.ok(verificationInput.safeParse({ source_url: page, claim: 'x' }).success, page)
+  }
+})
 
 t.test('the daily limit ends the checks, and earlier answers still count', async (t) => {
   const pages = Object.fromEntries(Array.from({ length: 12 }, (_, i) => [`/${i}`, ['words']]))

@@ -10,7 +10,7 @@ import { join } from 'node:path'
 import t from 'tap'
 import { generatePrivateKey } from 'viem/accounts'
 import { verifyResult } from '../../client/verification.ts'
-import { modelEnv, openMessagesServer, type Script, SILENT, verdictOn } from '../assessment/messages-server.ts'
+import { modelEnv, openMessagesServer, type Script, SILENT, verdictOn } from '../assessment/semantic/messages-server.ts'
 import { register } from '../quotes/harness.ts'
 import { startSystem } from '../system.ts'
 import { until } from '../until.ts'
@@ -163,7 +163,7 @@ t.test('known verdicts cost nothing, in every format', async (t) => {
   const junit = await verify('report.md', ['--budget', '1', '--yes', '--format', 'junit'])
   t.match(
     junit.stdout,
-    /<failure type="contradicted" message="The page contradicts this: [^"]+">[^<]+\nreceipt \d+<\/failure>/,
+    /<failure type="contradicted" message="The page says otherwise: [^"]+">[^<]+\nreceipt \d+<\/failure>/,
   )
   t.equal(junit.stdout.match(/<skipped\/>/g), null)
   t.equal(await settled(), 3)

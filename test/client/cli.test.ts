@@ -46,7 +46,7 @@ t.test('verify prints a line per check and says good', async (t) => {
     t.equal(lines.at(-1), 'good')
     t.same(lines.slice(0, 6), [
       'Claim:    The bridge opened in 1932.',
-      'Verdict:  mixed: the page says both',
+      'Verdict:  mixed: The page says both',
       'Page:     https://www.example.org/bridge',
       'Read on:  Friday, 20 November 2026 at 09:00:00 UTC',
       'Receipt:  serial 42, offline mode: no money moved',
@@ -69,6 +69,38 @@ t.test('verify names what is bad', async (t) => {
     lines.slice(5).filter((line) => !line.startsWith('ok ')),
     ['FAIL result_sha256: the result without its receipt is not the one in the envelope', 'BAD'],
   )
+})
+
+t.test('a key outside the pins is an unknown key, not a forgery; a changed file is bad under any pin', async (t) => {
+  const [, hex] = PIN.split('=')[1]?.split(':') ?? []
+  const older = `--pin=6:${hex}`
+  const result = issueResult()
+  const stranger = await run(['verify', '-', older], JSON.stringify(result))
+  t.equal(stranger.code, 1, 'nothing is proved')
+  t.equal(stranger.lines.at(-1), 'unknown key')
+  t.match(stranger.lines.at(-2), /^Nothing was changed since it was signed.*--introduced FILE/)
+  t.notMatch(stranger.lines.join('\n'), /BAD|FAIL/)
+  t.match(JSON.parse((await run(['verify', '-', older, '--json'], JSON.stringify(result))).lines.join('\n')), {
+    ok: false,
+    unknown_key: true,
+  })
+  const { receipt } = result
+  const { attestation } = receipt
+  const flipped = attestation.sig_ed25519_hex.replace(/^./, (digit) => (digit === '0' ? '1' : '0'))
+  const changed = [
+    { ...result, claim: 'another' },
+    { ...result, receipt: { ...receipt, attestation: { ...attestation, sig_ed25519_hex: flipped } } },
+    { ...result, receipt: { ...receipt, attestation: { ...attestation, pubkey_hex: '00'.repeat(32) } } },
+  ]
+  for (const forged of changed) t.equal((await run(['verify', '-', older], JSON.stringify(forged))).lines.at(-1), 'BAD')
+  const renamed = await run(
+    ['verify', '-', PIN],
+    JSON.stringify({
+      ...result,
+      receipt: { ...receipt, attestation: { ...attestation, pubkey_hex: '00'.repeat(32) } },
+    }),
+  )
+  t.equal(renamed.lines.at(-1), 'BAD', 'another key under the id of a pin')
 })
 
 t.test('verify takes attestations and chains', async (t) => {

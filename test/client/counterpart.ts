@@ -82,7 +82,9 @@ export function refuse(status: number, code: string, more: { retryable?: boolean
   const { retryable = false, headers = {} } = more
   return (response) => {
     const error = { code, message: `about ${code}`, retryable }
-    const body = { schema_version: '1.0.0', status: 'failed', error, request_id: REQUEST_ID }
+    // What is refused because the service is busy has no request yet.
+    const request = retryable && status >= 429 ? {} : { request_id: REQUEST_ID }
+    const body = { schema_version: '1.0.0', status: 'failed', error, ...request }
     response.writeHead(status, { 'content-type': 'application/json', ...headers }).end(JSON.stringify(body))
   }
 }

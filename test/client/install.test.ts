@@ -1,65 +1,14 @@
 // The client as users get it: packed, installed into an empty project, type-checked there, and the snippets of its README
 // run on each version of Node on the path.
-import { type ChildProcess, spawn } from 'node:child_process'
-import { once } from 'node:events'
-import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
-import { dirname, join } from 'node:path'
-import { text } from 'node:stream/consumers'
-import t, { type Test } from 'tap'
+import { readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import t from 'tap'
 import { answerWith, askForPayment, complete, play, TERMS } from './counterpart.ts'
 import { issueResult, KEY_ID, pubkeyHex } from './issuer.ts'
+import { layOut, MODULES, openProject, pack, ROOT, run, succeed } from './packing.ts'
 
-const ROOT = join(import.meta.dirname, '../..')
-const MODULES = join(ROOT, 'node_modules')
-const DEPENDENCIES = ['@noble/ed25519', '@noble/hashes', 'canonicalize', 'csv-parse', 'csv-stringify']
 /** The other packages that a buyer installs, and the compiler of the project. The client itself needs none of them. */
 const OTHERS = ['@x402', '@solana', 'viem', '@types', 'ai', '@langchain', '@modelcontextprotocol', 'autoevals']
-
-async function run(command: string, args: string[], cwd: string, env: NodeJS.ProcessEnv = {}) {
-  // npm's settings of the run that started this test are not those of the project.
-  const own = Object.entries(process.env).filter(([name]) => !/^(npm_|NODE_OPTIONS|TAP)/i.test(name))
-  const child: ChildProcess = spawn(command, args, { cwd, env: { ...Object.fromEntries(own), ...env } })
-  const [stdout, stderr, [code]] = await Promise.all([text(child.stdout!), text(child.stderr!), once(child, 'close')])
-  return { code: code as number, stdout, stderr }
-}
-
-async function succeed(...[command, args, ...rest]: Parameters<typeof run>): Promise<string> {
-  const { code, stdout, stderr } = await run(command, args, ...rest)
-  if (code !== 0) throw new Error(`${command} ${args.join(' ')}: exit ${code}\n${stdout}\n${stderr}`)
-  return stdout
-}
-
-/** Packs the client beside copies of the files that its scripts read, so that the checkout is not changed. */
-async function pack(folder: string): Promise<string[]> {
-  mkdirSync(join(folder, 'packed'))
-  for (const name of ['client', 'tsconfig.json', 'LICENSE'])
-    cpSync(join(ROOT, name), join(folder, name), { recursive: true })
-  symlinkSync(MODULES, join(folder, 'node_modules'))
-  const options = ['pack', '--silent', '--pack-destination', join(folder, 'packed')]
-  const tarballs = [await succeed('npm', options, join(folder, 'client'))]
-  for (const name of DEPENDENCIES)
-    tarballs.push(await succeed('npm', [...options, '--ignore-scripts', join(MODULES, name)], folder))
-  return tarballs.map((name) => join(folder, 'packed', name.trim().split('\n').at(-1) ?? ''))
-}
-
-async function install(t: Test): Promise<string> {
-  // Outside the repository, because inside it Node would find files that the tarball lacks.
-  const folder = mkdtempSync(join(tmpdir(), 'countersign-client-'))
-  t.teardown(() => rmSync(folder, { recursive: true }))
-  const project = join(folder, 'project')
-  mkdirSync(project)
-  writeFileSync(join(project, 'package.json'), '{"name":"project","private":true,"type":"module"}')
-  // The packing has node_modules beside the project, not above it.
-  mkdirSync(join(folder, 'checkout'))
-  await succeed(
-    'npm',
-    ['install', '--offline', '--no-audit', '--no-fund', ...(await pack(join(folder, 'checkout')))],
-    project,
-  )
-  for (const name of OTHERS) symlinkSync(join(MODULES, name), join(project, 'node_modules', name))
-  return project
-}
 
 const compile = (project: string, options: object, files: string[]) => {
   const strict = { strict: true, module: 'nodenext', target: 'es2022', rootDir: '.', ...options }
@@ -71,7 +20,7 @@ const compile = (project: string, options: object, files: string[]) => {
 /** Names that a snippet leaves to the reader, and their values in the test. */
 const SETTINGS = [
   `import { readFileSync } from 'node:fs'`,
-  `import type { Attestation, PinnedKey, VerificationResult } from '@countersign/client/verification'`,
+  `import type { Attestation, PinnedKey, VerificationResult } from 'countersign-sdk/verification'`,
   `const text = readFileSync('result.json', 'utf8')`,
   `const result = JSON.parse(text) as VerificationResult`,
   `const baseUrl = String(process.env.BASE_URL)`,
@@ -99,7 +48,7 @@ const FURTHER: [word: RegExp, lines: string[]][] = [
     /generateText/,
     [
       `import { writeFileSync } from 'node:fs'`,
-      `import type { Purchase } from '@countersign/client'`,
+      `import type { Purchase } from 'countersign-sdk'`,
       `import { MockLanguageModelV4 } from 'ai/test'`,
       `const prompt = 'Is it so?'`,
       `const usage = {`,
@@ -139,10 +88,10 @@ const FURTHER: [word: RegExp, lines: string[]][] = [
   ],
 ]
 
-/** The TypeScript blocks of README, each as a program. */
+/** The TypeScript blocks of the guide, each as a program. Those of README are among them. */
 function snippets(): string[] {
-  const readme = readFileSync(join(ROOT, 'client/README.md'), 'utf8')
-  return [...readme.matchAll(/^```ts\n([\s\S]*?)^```$/gm)].map(([, code = '']) => {
+  const guide = readFileSync(join(ROOT, 'docs/guide/sdk.md'), 'utf8')
+  return [...guide.matchAll(/^```ts\n([\s\S]*?)^```$/gm)].map(([, code = '']) => {
     const real = code.replace(`key_id: 1, pubkey_hex: '...'`, `key_id: ${KEY_ID}, pubkey_hex: '${pubkeyHex}'`)
     const lines = real.split('\n')
     const isImport = (line: string) => line.startsWith('import ')
@@ -155,7 +104,7 @@ function snippets(): string[] {
   })
 }
 
-/** Calls the gateway of README while its service does not answer. */
+/** Calls the gateway of the guide while its service does not answer. */
 const GATEWAY = `console.log(await buildGateway('http://127.0.0.1:9', 'key', 'account', [])('lease', 'agent', 1))`
 
 /** What each snippet prints, in their order. */
@@ -179,7 +128,7 @@ async function nodes(): Promise<Map<string, string>> {
   for (const folder of new Set([...(process.env.PATH ?? '').split(':'), '/usr/local/bin', '/usr/bin'])) {
     const program = join(folder, 'node')
     const version = await succeed(program, ['-p', 'process.versions.node'], ROOT).catch(() => null)
-    if (version && Number.parseInt(version, 10) >= 22) found.set(version.trim(), program)
+    if (version && Number.parseInt(version, 10) >= 20) found.set(version.trim(), program)
   }
   return found
 }
@@ -190,13 +139,14 @@ const answer = (body: object, status = 200) => answerWith(status, JSON.stringify
 const OF_FRAMEWORKS: ReadonlySet<string> = new Set(['./ai-sdk', './langchain'])
 
 t.test('the tarball in an empty project', async (t) => {
-  const project = await install(t)
+  const { folder, project } = openProject(t)
+  await layOut(project, await pack(folder, 'client/sdk'), OTHERS)
   const versions = await nodes()
 
   await t.test('types pass a strict check, libraries included', async (t) => {
-    const { exports } = JSON.parse(readFileSync(join(ROOT, 'client/package.json'), 'utf8'))
+    const { exports } = JSON.parse(readFileSync(join(ROOT, 'client/sdk/package.json'), 'utf8'))
     const paths = Object.keys(exports).filter((path) => path !== './package.json' && !OF_FRAMEWORKS.has(path))
-    const imports = paths.map((path, i) => `import * as m${i} from '${join('@countersign/client', path)}'`)
+    const imports = paths.map((path, i) => `import * as m${i} from '${join('countersign-sdk', path)}'`)
     const use = `const service = new m0.Countersign({ baseUrl: 'https://service.example', apiKey: 'ctk_' })
 export const usage: Promise<m0.Usage> = service.getUsage()
 // @ts-expect-error: an input that the service would refuse
@@ -212,8 +162,8 @@ export const all = [${paths.map((_, i) => `m${i}`).join(', ')}]`
   })
 
   await t.test('so do those of the frameworks, beside the types of Node', async (t) => {
-    const lines = [...OF_FRAMEWORKS].map((path, i) => `export * as m${i} from '${join('@countersign/client', path)}'`)
-    const misuse = `import { verifySourceTool } from '@countersign/client/ai-sdk'
+    const lines = [...OF_FRAMEWORKS].map((path, i) => `export * as m${i} from '${join('countersign-sdk', path)}'`)
+    const misuse = `import { verifySourceTool } from 'countersign-sdk/ai-sdk'
 // @ts-expect-error: a service is a client or the options of one
 void verifySourceTool({ service: 'https://service.example' })`
     writeFileSync(join(project, 'frameworks.ts'), `${misuse}\n${lines.join('\n')}\n`)
@@ -245,34 +195,5 @@ void verifySourceTool({ service: 'https://service.example' })`
         t.match(ran, { code: 0, stderr: '', stdout: printed }, `snippet ${i} on Node ${version}`)
         t.notMatch(ran.stdout, /FAIL/)
       }
-  })
-
-  await t.test('the command line runs', async (t) => {
-    const bin = join(project, 'node_modules/.bin/countersign')
-    for (const [version, node] of versions) {
-      const path = `${dirname(node)}:${process.env.PATH}`
-      t.match(await succeed(bin, ['--help'], project, { PATH: path }), 'Examples:', version)
-      const args = ['verify', 'result.json', '--pin', `${KEY_ID}:${pubkeyHex}`]
-      t.match(await succeed(bin, args, project, { PATH: path }), /\ngood\n$/, version)
-    }
-  })
-
-  await t.test('without a parser, check names what to install', async (t) => {
-    const bin = join(project, 'node_modules/.bin/countersign')
-    const given = { COUNTERSIGN_SERVICE: 'http://127.0.0.1:9', COUNTERSIGN_KEY: 'ctk_none' }
-    for (const [name, packages] of [
-      ['report.md', 'mdast-util-from-markdown mdast-util-gfm micromark-extension-gfm'],
-      ['report.html', 'parse5'],
-    ] as const) {
-      writeFileSync(join(project, name), '<p>text')
-      const { code, stdout, stderr } = await run(bin, ['check', name], project, given)
-      t.same([code, stdout], [2, ''])
-      t.equal(stderr.split('\n')[0], `countersign: To read ${name}, install a parser: npm install ${packages}`)
-    }
-  })
-
-  const has22 = [...versions.keys()].some((version) => version.startsWith('22.'))
-  await t.test('all of it on Node 22', { skip: has22 ? false : 'there is no Node 22 on the path' }, async (t) => {
-    t.ok(has22, 'the tests above ran on it')
   })
 })

@@ -59,7 +59,7 @@ t.test('no bit of the signed bytes or the signature can change', async (t) => {
 
 t.test('the gateway of the README is the one that is tested', async (t) => {
   const read = (path: string) => readFileSync(new URL(path, import.meta.url), 'utf8')
-  const shown = read('../../client/README.md').match(/```ts\n(\/\/ A gateway.*?)```/s)?.[1]
-  const tested = read('gateway.ts').replace('../../client/lease.ts', '@countersign/client/lease')
+  const shown = read('../../docs/guide/sdk.md').match(/```ts\n(\/\/ A gateway.*?)```/s)?.[1]
+  const tested = read('gateway.ts').replace('../../client/lease.ts', 'countersign-sdk/lease')
   t.equal(shown, tested)
 })

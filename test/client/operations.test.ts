@@ -76,9 +76,11 @@ const methodOf = (name: string) => (name === 'get_request' ? 'recover' : camelCa
 
 t.test('every operation has its method, and there is no other', async (t) => {
   const table = { ...PURCHASE, ...OPERATIONS }
-  t.same(Object.keys(table).sort(), catalog.map(({ name }) => methodOf(name)).sort())
+  // The other door of the same purchase is for clients that are not this one.
+  const own = catalog.filter((operation) => operation.answers !== 'verification' || operation.through !== 'buy')
+  t.same(Object.keys(table).sort(), own.map(({ name }) => methodOf(name)).sort())
   const prototype = Countersign.prototype as unknown as Record<string, unknown>
-  for (const { name, method, path, access, rawBody, rawAnswer, errors, pending } of catalog) {
+  for (const { name, method, path, access, rawBody, rawAnswer, errors, pending } of own) {
     const keyed = access === 'payment' || errors?.includes('idempotency_conflict')
     const expected = {
       method,

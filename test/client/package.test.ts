@@ -2,6 +2,7 @@
 import { globSync, readFileSync } from 'node:fs'
 import { dirname, join, normalize } from 'node:path'
 import t from 'tap'
+import { openProject, pack, run, succeed } from './packing.ts'
 
 const root = join(import.meta.dirname, '../..')
 const read = (path: string) => readFileSync(join(root, path), 'utf8')
@@ -12,7 +13,8 @@ const NEEDS_NODE = /^(cli\.ts$|batch\/|commands\/)/
 const WRAPPERS = /^wrappers\//
 /** Two gigabytes: its assertion is tested against its documented shape. */
 const TOO_LARGE = 'promptfoo'
-const manifest = JSON.parse(read('client/package.json'))
+const cli = JSON.parse(read('client/package.json'))
+const sdk = JSON.parse(read('client/sdk/package.json'))
 
 function imports(file: string): string[] {
   const statements = read(`client/${file}`).matchAll(/^(?:import|export|\}).*?\bfrom '(.+)'$|^import '(.+)'$/gm)
@@ -24,15 +26,16 @@ t.test(
   async (t) => {
     t.ok(files.length > 10)
     for (const file of files) {
-      const peers = WRAPPERS.test(file) ? Object.keys(manifest.peerDependencies) : []
-      const packages = [...Object.keys(manifest.dependencies), ...peers]
+      const isSdk = !NEEDS_NODE.test(file) && !file.startsWith('report/')
+      const peers = WRAPPERS.test(file) ? Object.keys(sdk.peerDependencies) : []
+      const packages = [...Object.keys(isSdk ? sdk.dependencies : cli.dependencies), ...peers]
       for (const name of imports(file)) {
         const own = /^\.\.?\//.test(name) && files.includes(normalize(join(dirname(file), name)))
         const dependency = packages.some((one) => name === one || name.startsWith(`${one}/`))
         const node = NEEDS_NODE.test(file) && name.startsWith('node:')
         // Only types: what is needed at run time of an optional package is imported when it is needed.
         const isType = new RegExp(`^import type .* from '${name}'$`, 'm').test(read(`client/${file}`))
-        const optional = isType && Object.hasOwn(manifest.peerDependencies, name)
+        const optional = isType && Object.hasOwn({ ...sdk.peerDependencies, ...cli.dependencies }, name)
         t.ok(own || dependency || optional || node, `${file} imports ${name}`)
       }
     }
@@ -41,7 +44,7 @@ t.test(
 
 t.test('every peer is optional, and of the version tested here', async (t) => {
   const { devDependencies, dependencies } = JSON.parse(read('package.json'))
-  const { peerDependencies, peerDependenciesMeta } = manifest
+  const { peerDependencies, peerDependenciesMeta } = sdk
   for (const [name, range] of Object.entries(peerDependencies)) {
     t.same(peerDependenciesMeta[name], { optional: true }, name)
     const tested = dependencies[name] ?? devDependencies[name]
@@ -58,12 +61,16 @@ t.test('nothing outside the command line needs Node', async (t) => {
 t.test('the dependencies have the versions tested here', async (t) => {
   const { dependencies, devDependencies, version, license } = JSON.parse(read('package.json'))
   const tested = { ...devDependencies, ...dependencies }
-  for (const [name, range] of Object.entries(manifest.dependencies)) t.equal(tested[name], range, name)
-  t.match(manifest, { version, license })
+  for (const manifest of [cli, sdk]) {
+    for (const [name, range] of Object.entries(manifest.dependencies)) t.equal(tested[name], range, name)
+    t.match(manifest, { version, license, engines: { node: '>=20' }, publishConfig: { provenance: true } })
+  }
+  t.same([cli.name, sdk.name], ['countersign', 'countersign-sdk'])
 })
 
 t.test('every file that the manifest names is built from a file that exists', async (t) => {
-  const { exports, bin } = manifest
+  const { exports } = sdk
+  const { bin } = cli
   const { './package.json': itself, ...entries } = exports
   t.equal(itself, './package.json')
   const targets = [...Object.values<object>(entries).flatMap((entry) => Object.values(entry)), ...Object.values(bin)]
@@ -71,4 +78,35 @@ t.test('every file that the manifest names is built from a file that exists', as
     const source = target.replace(/^(\.\/)?dist\//, '').replace(/(\.d\.ts|\.js)$/, '.ts')
     t.ok(files.includes(source), target)
   }
+})
+
+t.test(
+  'both packages can be published: npm has nothing to correct, and the tarball holds what the manifest names',
+  async (t) => {
+    const { folder } = openProject(t)
+    for (const source of ['client', 'client/sdk']) {
+      const { tarball, checkout, manifest } = await pack(join(folder, source.replace('/', '-')), source)
+      const options = ['publish', '--dry-run', '--json', '--ignore-scripts', '--registry', 'http://127.0.0.1:9']
+      const { code, stdout, stderr } = await run('npm', options, join(checkout, source))
+      t.equal(code, 0, stderr)
+      t.notMatch(stderr.replace(/^.*requires you to be logged in.*$/m, ''), /warn/i)
+      t.match(stdout, manifest.name)
+      const packed = (await succeed('tar', ['-tzf', tarball], folder)).split('\n')
+      for (const name of ['package/package.json', 'package/README.md', 'package/LICENSE'])
+        t.ok(packed.includes(name), name)
+      for (const target of Object.values(manifest.bin ?? {})) t.ok(packed.includes(`package/${target}`), target)
+      t.notOk(
+        packed.some((name) => /\.ts$/.test(name) && !/\.d\.ts$/.test(name)),
+        'no sources',
+      )
+    }
+  },
+)
+
+t.test('README of the library is a page, and its code is code of the guide, which is run', async (t) => {
+  const [readme, guide] = [read('client/sdk/README.md'), read('docs/guide/sdk.md')]
+  t.ok(readme.split('\n').length <= 80)
+  const blocks = [...readme.matchAll(/^```ts\n[\s\S]*?^```$/gm)].map(([block]) => block)
+  t.equal(blocks.length, 2)
+  for (const block of blocks) t.ok(guide.includes(block), block)
 })

@@ -14,7 +14,7 @@ import { verifySourceTool as langchainTool } from '../../client/wrappers/langcha
 import { PAID_TOOL, payForTools, type ToolCall } from '../../client/wrappers/mcp.ts'
 import { citationAssertion } from '../../client/wrappers/promptfoo.ts'
 import type { Verdict } from '../../client/wrappers/purchase.ts'
-import { modelEnv, openMessagesServer, verdictOn } from '../assessment/messages-server.ts'
+import { modelEnv, openMessagesServer, verdictOn } from '../assessment/semantic/messages-server.ts'
 import { type AgentClient, CLIENTS } from '../mcp/clients.ts'
 import { openWallet } from '../mcp/paid-tool.ts'
 import { openScriptedFacilitator, payingFetch, startSystem } from '../system.ts'
@@ -123,7 +123,7 @@ for (const [name, open] of Object.entries(CLIENTS))
     t.match(answer.structuredContent, { status: 'completed', claim_support: 'supports' })
     t.equal(till.settled.length, before + 1)
     const keys = await new Countersign({ baseUrl: system.url('/') }).keys()
-    t.ok(verifyResult(JSON.parse(answer.content[0]?.text ?? ''), { keys }).ok)
+    t.ok(verifyResult(answer.structuredContent, { keys }).ok)
     const free = await callTool({ name: 'service_chain_head', arguments: {} })
     t.match(free.structuredContent, { serial: Number }, 'other tools are not paid for')
   })

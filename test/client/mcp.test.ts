@@ -1,0 +1,282 @@
+// `countersign mcp` over standard input and output, with the stock clients of both SDKs, against the whole service: what is bought and
+// what it answers, questions to a person, the budget under parallel calls and kills, and the free tools.
+import { readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { Client, type VersionNegotiationOptions } from '@modelcontextprotocol/client'
+import { StdioClientTransport } from '@modelcontextprotocol/client/stdio'
+import { Client as ClientV1 } from '@modelcontextprotocol/sdk/client/index.js'
+import { StdioClientTransport as TransportV1 } from '@modelcontextprotocol/sdk/client/stdio.js'
+import { ElicitRequestSchema } from '@modelcontextprotocol/sdk/types.js'
+import t, { type Test } from 'tap'
+import { BARE_ENV } from '../children.ts'
+import { register } from '../quotes/harness.ts'
+import { type Hook, openMarket } from './buy-harness.ts'
+import { countersign } from './command-line.ts'
+
+const CLI = join(import.meta.dirname, '../../client/cli.ts')
+const market = await openMarket(t)
+const { gateway, page, path, secret, settled, system } = market
+const plain: Hook = (_, forward) => forward()
+t.beforeEach(() => {
+  gateway.hook = plain
+})
+const account = await register(system, 'pro')
+writeFileSync(path('key.txt'), account.key, { mode: 0o600 })
+
+interface Result {
+  content: { type: string; text: string }[]
+  structuredContent: Record<string, never>
+  isError?: boolean
+}
+
+interface Host {
+  list(): Promise<{ name: string; annotations?: object }[]>
+  call(name: string, args: Record<string, unknown>): Promise<Result>
+  kill(): void
+  close(): Promise<void>
+}
+
+/** What a person answers, each time; null: the host cannot ask. */
+type Person = ((message: string) => 'accept' | 'decline') | null
+
+const INFO = { name: 'a-host', version: '1.0.0' }
+/** Everything that any of the servers has written, of both streams as far as the clients show them. */
+let heard = ''
+
+const PAYING = ['--wallet', path('wallet.key'), '--budget', '9.00', '--journal', path('mcp')]
+const parameters = (args: string[]) => ({
+  command: process.execPath,
+  args: [CLI, 'mcp', '--service', gateway.baseUrl, ...args],
+  env: { ...BARE_ENV } as Record<string, string>,
+  stderr: 'pipe' as const,
+})
+
+async function openV1(args: string[], person: Person = null): Promise<Host> {
+  const client = new ClientV1(INFO, { capabilities: person ? { elicitation: {} } : {} })
+  if (person)
+    client.setRequestHandler(ElicitRequestSchema, ({ params }) => ({
+      action: person(params.message),
+      content: { pay: true },
+    }))
+  const transport = new TransportV1(parameters(args))
+  transport.stderr?.on('data', (chunk) => (heard += chunk))
+  await client.connect(transport)
+  return {
+    list: async () => (await client.listTools()).tools,
+    async call(name, given) {
+      const result = (await client.callTool({ name, arguments: given })) as unknown as Result
+      heard += JSON.stringify(result)
+      return result
+    },
+    kill: () => void process.kill(transport.pid ?? 0, 'SIGKILL'),
+    close: () => client.close(),
+  }
+}
+
+function openV2(mode: VersionNegotiationOptions['mode']) {
+  return async (args: string[], person: Person = null): Promise<Host> => {
+    const capabilities = person ? { elicitation: { form: {} } } : {}
+    const client = new Client(INFO, { versionNegotiation: { mode }, capabilities })
+    if (person)
+      client.setRequestHandler('elicitation/create', ({ params }) => ({
+        action: person(params.message),
+        content: { pay: true },
+      }))
+    const transport = new StdioClientTransport(parameters(args))
+    transport.stderr?.on('data', (chunk) => (heard += chunk))
+    await client.connect(transport)
+    return {
+      list: async () => (await client.listTools()).tools,
+      async call(name, given) {
+        const result = (await client.callTool({ name, arguments: given })) as unknown as Result
+        heard += JSON.stringify(result)
+        return result
+      },
+      kill: () => void process.kill(transport.pid ?? 0, 'SIGKILL'),
+      close: () => client.close(),
+    }
+  }
+}
+
+const HOSTS: Record<string, (args: string[], person?: Person) => Promise<Host>> = {
+  'SDK 1': openV1,
+  'SDK 2, legacy': openV2('legacy'),
+  'SDK 2, auto': openV2('auto'),
+  'SDK 2, pinned': openV2({ pin: '2026-07-28' }),
+}
+
+async function open(t: Test, args: string[], person: Person = null, kind = 'SDK 1'): Promise<Host> {
+  const host = await HOSTS[kind]!(args, person)
+  t.teardown(() => host.close())
+  return host
+}
+
+for (const kind of Object.keys(HOSTS))
+  t.test(kind, async (t) => {
+    const before = await settled()
+    const host = await open(t, PAYING, null, kind)
+    const tools = await host.list()
+    t.same(
+      tools.map(({ name }) => name),
+      ['verify_source', 'check_quotes', 'check_report', 'verify_receipt'],
+    )
+    t.ok(JSON.stringify({ tools }).length < 16_384)
+    for (const { name, annotations } of tools) t.equal(Object.keys(annotations ?? {}).length, 4, name)
+
+    const question = { source_url: page, claim: `The harbour has three piers, says ${kind}.` }
+    const bought = await host.call('verify_source', question)
+    t.notOk(bought.isError, String(bought.content[0]?.text))
+    const text = bought.content[0]?.text ?? ''
+    t.ok(Array.from(text).length <= 2000)
+    t.match(text, /^supports: .*\n[\s\S]*Receipt: serial \d+, offline mode, no money moved\nProved: signed by key \d+/)
+    t.match(text, /\nsupports: “.*three piers.*” https:\S+#:~:text=/)
+    t.match(bought.structuredContent, {
+      claim_support: 'supports',
+      verified: true,
+      cost_usd: '0.03',
+      bought_before: false,
+    })
+    const again = await host.call('verify_source', question)
+    t.match(again.structuredContent, { bought_before: true, receipt_serial: bought.structuredContent.receipt_serial })
+    t.equal(await settled(), before + 1)
+
+    const asked: string[] = []
+    const person: Person = (message) => {
+      asked.push(message)
+      return 'accept'
+    }
+    const yes = await open(t, PAYING, person, kind)
+    const no = await open(t, PAYING, () => 'decline', kind)
+    const other = { ...question, claim: `Three piers, asks ${kind}.` }
+    t.match(await no.call('verify_source', other), {
+      isError: true,
+      content: [{ text: /^declined: .*Nothing was bought/ }],
+    })
+    t.equal(await settled(), before + 1)
+    t.match(await yes.call('verify_source', other), { structuredContent: { verified: true } })
+    t.equal(asked.length, 1, 'each purchase asks once')
+    t.match(
+      asked[0],
+      /^Pay 0\.03 USDC \(offline mode: not real money\) to verify this claim against https:.*\nThree piers/,
+    )
+    await yes.call('verify_source', other)
+    t.equal(asked.length, 1, 'and what was bought is not asked about')
+    const silent = await open(t, [...PAYING, '--yes'], person, kind)
+    t.match(await silent.call('verify_source', { ...other, again: true }), {
+      structuredContent: { bought_before: false },
+    })
+    t.equal(await settled(), before + 3)
+  })
+
+t.test('the budget holds under parallel calls', async (t) => {
+  const before = await settled()
+  const args = ['--wallet', path('wallet.key'), '--budget', '0.07', '--journal', path('parallel')]
+  const claims = [1, 2, 3, 4, 5].map((n) => ({ source_url: page, claim: `Three piers, in parallel ${n}.` }))
+  const one = await open(t, args)
+  const results = await Promise.all(claims.map((question) => one.call('verify_source', question)))
+  t.equal(results.filter(({ isError }) => !isError).length, 2)
+  t.equal(results.filter(({ content }) => /^over_budget/.test(content[0]?.text ?? '')).length, 3)
+  t.equal(await settled(), before + 2)
+
+  const file = [...args.with(3, '0.10').with(5, path('shared')), '--budget-file', path('shared.jsonl')]
+  const hosts = [await open(t, file), await open(t, file, null, 'SDK 2, auto')]
+  const both = await Promise.all(
+    claims.map(({ source_url, claim }, n) =>
+      hosts[n % 2]!.call('verify_source', { source_url, claim: `${claim} In two processes.` }),
+    ),
+  )
+  t.equal(both.filter(({ isError }) => !isError).length, 3, 'of two processes with one file')
+  t.equal(await settled(), before + 5)
+  const same = await Promise.all(hosts.map((host) => host.call('verify_source', claims[0]!)))
+  t.ok(
+    same.every(({ isError }) => isError),
+    'for ever',
+  )
+})
+
+t.test('kill -9 at the payment, and a new process: paid once, and counted once', async (t) => {
+  const before = await settled()
+  const args = ['--wallet', path('wallet.key'), '--budget', '0.03', '--journal', path('killed')]
+  const file = [...args, '--budget-file', path('killed.jsonl')]
+  const question = { source_url: page, claim: 'Three piers, after a kill.' }
+  for (const point of ['before', 'after'] as const) {
+    const host = await HOSTS['SDK 1']!(file)
+    gateway.hook = async (request, forward) => {
+      if (request.isPaid && point === 'before') host.kill()
+      const answer = point === 'after' || !request.isPaid ? await forward() : null
+      if (request.isPaid) host.kill()
+      if (!answer) throw new Error('it is dead')
+      return answer
+    }
+    await t.rejects(host.call('verify_source', question))
+    await host.close()
+  }
+  gateway.hook = plain
+  const host = await open(t, file)
+  t.match(await host.call('verify_source', question), { structuredContent: { verified: true } })
+  const other = await host.call('verify_source', { ...question, claim: 'Three piers, once more.' })
+  t.match(other, { isError: true, content: [{ text: /^over_budget/ }] })
+  t.equal(await settled(), before + 1)
+})
+
+t.test('a result that was changed on its way is told as such', async (t) => {
+  const host = await open(t, PAYING)
+  gateway.hook = async (_, forward) => {
+    const answer = await forward()
+    const changed = answer.bytes.toString().replace('"claim_support":"supports"', '"claim_support":"contradicts"')
+    return { ...answer, bytes: Buffer.from(changed) }
+  }
+  const lied = await host.call('verify_source', { source_url: page, claim: 'Three piers, as a lie.' })
+  t.match(lied, { isError: true, content: [{ text: /^NOT VERIFIED, do not rely on it: result_sha256/ }] })
+  t.match(lied.structuredContent, { verified: false })
+})
+
+t.test('the free tools', async (t) => {
+  const host = await open(t, [...PAYING, '--key', path('key.txt')])
+  const quotes = await host.call('check_quotes', { source_url: page, quotes: ['three piers', 'four piers and a mill'] })
+  t.match(quotes.content[0]?.text, /^Page: https:.*\nexact: “three piers” https:.*\n(near|absent): “four piers/)
+  const markdown = `It has "three piers and a lighthouse" [there](${page}).\n\nIt has "nine ships and a whale" [there](${page}).\n`
+  const report = await host.call('check_report', { markdown })
+  t.match(report, {
+    content: [{ text: /^Some citations do not hold\./ }],
+    structuredContent: { ok: false, counts: { ok: 1, wrong: 1 } },
+  })
+  t.ok(Array.from(report.content[0]?.text ?? '').length <= 2000)
+
+  const result = await countersign(['buy', page, 'Three piers, for a receipt.', '--yes', '--json', ...PAYING], {
+    env: { COUNTERSIGN_SERVICE: gateway.baseUrl },
+  })
+  const { attestation, canonical_envelope_base64 } = JSON.parse(result.stdout).result.receipt
+  gateway.hook = async () => {
+    throw new Error('offline')
+  }
+  const receipt = await host.call('verify_receipt', { attestation, canonical_envelope_base64 })
+  t.match(receipt, { content: [{ text: /^The receipt is genuine\./ }], structuredContent: { ok: true } })
+  const forged = { ...attestation, serial: attestation.serial + 1 }
+  t.match(await host.call('verify_receipt', { attestation: forged }), { structuredContent: { ok: false } })
+  gateway.hook = plain
+
+  const bare = await open(t, ['--journal', path('bare')])
+  t.match(await bare.call('verify_source', { source_url: page, claim: 'x' }), {
+    isError: true,
+    content: [{ text: /--wallet FILE/ }],
+  })
+  for (const [name, args] of [
+    ['check_quotes', { source_url: page, quotes: ['x'] }],
+    ['check_report', { markdown: 'x' }],
+  ] as const)
+    t.match(await bare.call(name, args), { isError: true, content: [{ text: /countersign account register NAME/ }] })
+  t.match(await bare.call('verify_receipt', { attestation }), { isError: true, content: [{ text: /no key/i }] })
+})
+
+t.test('wrong usage, and the wallet in no output', async (t) => {
+  const run = (args: string[]) => countersign(['mcp', ...args], { env: { COUNTERSIGN_SERVICE: gateway.baseUrl } })
+  t.match(await run(['--wallet', path('wallet.key')]), { code: 2, stderr: /give --budget/ })
+  t.match(await run(['--wallet', secret, '--budget', '1']), { code: 2, stderr: /takes a file, not the key/ })
+  const host = await open(t, PAYING)
+  t.match(await host.call('verify_source', { source_url: 'ftp://x', claim: 'x' }), { isError: true })
+  t.match(await host.call('verify_source', { source_url: page, claim: 'x', max_age_seconds: 'old' }), { isError: true })
+  t.ok(heard.length > 1000)
+  t.notMatch(heard, secret.slice(2))
+  t.notMatch(readFileSync(path('mcp/keys.jsonl'), 'utf8'), secret.slice(2))
+})

@@ -1,0 +1,139 @@
+// The package `countersign-verifier`, packed and installed by npm beside the packed client in an empty folder: on each version of Node
+// a verdict is recomputed from the tarballs alone. Needs the registry of packages.
+import { existsSync, mkdirSync, renameSync, writeFileSync } from 'node:fs'
+import { dirname, join } from 'node:path'
+import t from 'tap'
+import { assessLocally } from '../../workers/assessment/local/assessment.ts'
+import { procedureOf } from '../../workers/assessment/local/settings.ts'
+import { loadVerifier } from '../../workers/assessment/local/verifier.ts'
+import { readVerifierFiles, settings } from '../../workers/assessment/local/weights.ts'
+import { countersign } from './command-line.ts'
+import { issueResult, KEY_ID, pubkeyHex, sha256 } from './issuer.ts'
+import { nodeOf, openProject, pack, ROOT, run } from './packing.ts'
+
+const MAJORS = [20, 24]
+const PACKAGE = 'workers/assessment/local'
+const TEXT = `The harbour of Kelby \u{1F600}
+The harbour of Kelby was opened in 1874 by the county engineer Agnes Moor.
+It has three piers, and the longest of them is 212 metres long.`
+const pin = `${KEY_ID}:${pubkeyHex}`
+
+const verifier = await loadVerifier(readVerifierFiles())
+t.teardown(() => verifier[Symbol.asyncDispose]())
+
+type Change = NonNullable<NonNullable<Parameters<typeof issueResult>[0]>['result']>
+
+/** A signed result with the verdict of the local verifier, changed by a dishonest service before it was signed. */
+async function issueLocal(claim: string, change: Change = () => {}) {
+  const { quotes, claim_support, explanation, risk_flags } = await assessLocally(verifier, TEXT, claim)
+  return issueResult({
+    result(draft) {
+      const { content_sha256 } = draft.source
+      const digests = { source_sha256: content_sha256, text_sha256: sha256(TEXT) }
+      Object.assign(draft.source, { normalized_text: TEXT, text_sha256: digests.text_sha256 })
+      const evidence = quotes.map((quote, i) => ({ evidence_id: `e${i + 1}`, ...quote, ...digests }))
+      Object.assign(draft, { claim, claim_support, explanation, evidence })
+      draft.risk_flags = [...risk_flags, 'cached_copy']
+      draft.methodology_version = `retrieval-1 ${procedureOf(settings)}+gate-3`
+      change(draft)
+    },
+  })
+}
+
+const honest = await issueLocal('The harbour of Kelby was opened in 1935.')
+const verify = (result: object, ...args: string[]) =>
+  countersign(['verify', '-', '--pin', pin, '--recompute', ...args], { input: JSON.stringify(result) })
+
+t.test('the same verdict, explanation, quotes and places: exit 0', async (t) => {
+  t.match(await verify(honest), { code: 0, stderr: '', stdout: /ok {3}recomputed: .*contradicts\ngood\n$/ })
+  const { stdout } = await verify(honest, '--json')
+  t.match(JSON.parse(stdout).checks.at(-1), { name: 'recomputed', ok: true })
+})
+
+t.test('what differs is named, although the signature is good: exit 1', async (t) => {
+  const changes: [words: RegExp, change: Change][] = [
+    [/explanation: /, (draft) => Object.assign(draft, { explanation: 'The page says otherwise.' })],
+    [
+      /claim_support: the file says insufficient_evidence.*stance of quote 1/,
+      (draft) => {
+        draft.claim_support = 'insufficient_evidence'
+        for (const item of draft.evidence) item.stance = 'mentions'
+      },
+    ],
+    [
+      /quote 1: .*place of quote 1: /,
+      (draft) => {
+        const [item] = draft.evidence
+        if (item) Object.assign(item, { quote: item.quote.slice(4), start: item.start + 4 })
+      },
+    ],
+    [
+      /risk flags: the file says page_checks_claims, recomputed it is none/,
+      (draft) => {
+        draft.risk_flags = ['page_checks_claims']
+      },
+    ],
+  ]
+  for (const [words, change] of changes) {
+    const { code, stdout } = await verify(await issueLocal(honest.claim, change))
+    t.equal(code, 1)
+    t.match(stdout, new RegExp(`FAIL recomputed: .*${words.source}`))
+    t.match(stdout, /ok {3}signature/)
+  }
+})
+
+t.test('a file that does not prove is recomputed all the same: exit 1', async (t) => {
+  const { code, stdout } = await verify({ ...honest, served_at: '2026-11-20T09:00:09.500Z' })
+  t.equal(code, 1)
+  t.match(stdout, /FAIL result_sha256[\s\S]*ok {3}recomputed[\s\S]*BAD/)
+})
+
+t.test('what cannot be recomputed says why in one line: exit 2', async (t) => {
+  const empty = t.testdir({})
+  const other = (methodology_version: string) => ({ ...honest, methodology_version })
+  const cases: [words: RegExp, ran: ReturnType<typeof verify>][] = [
+    [/^Another assessor gave this verdict \(test-1\)/, verify(issueResult())],
+    [
+      /^Other weights gave this verdict: it names local-1\+0{16}/,
+      verify(other(`r-1 local-1+${'0'.repeat(16)}+gate-3`)),
+    ],
+    [/^No usable weights in .*npm install countersign-verifier/, verify(honest, '--weights', empty)],
+    [/^Only a completed result can be recomputed/, verify(honest.receipt)],
+  ]
+  for (const [words, ran] of cases) {
+    const { code, stderr } = await ran
+    t.equal(code, 2)
+    t.match(stderr.replace(/^countersign: /, ''), words)
+    t.equal(stderr.trimEnd().split('\n').length, 1, stderr)
+  }
+})
+
+t.test('the tarballs in an empty folder', async (t) => {
+  const { folder, project } = openProject(t)
+  const client = await pack(folder)
+  mkdirSync(join(folder, 'checkout', dirname(PACKAGE)), { recursive: true })
+  const recomputing = await pack(folder, PACKAGE, PACKAGE)
+  const options = ['install', '--no-audit', '--no-fund', '--prefer-offline', '--fetch-retries=1']
+  const installed = await run('npm', [...options, client.tarball, recomputing.tarball], project)
+  const isAway = /ENOTFOUND|EAI_AGAIN|ECONNREFUSED|ETIMEDOUT|ECONNRESET|ENETUNREACH/.test(installed.stderr)
+  if (!isAway) t.equal(installed.code, 0, installed.stderr)
+  writeFileSync(join(project, 'result.json'), JSON.stringify(honest))
+  const own = join(project, 'node_modules/countersign-verifier')
+  const args = ['verify', 'result.json', '--pin', pin, '--recompute']
+  const bin = join(project, 'node_modules/.bin/countersign')
+  for (const major of MAJORS) {
+    const node = isAway ? null : await nodeOf(major, folder)
+    const skip = node === null && `Node ${major} is not there, or the registry of packages cannot be reached`
+    await t.test(`on Node ${major}`, { skip }, async (t) => {
+      const path = { PATH: `${dirname(String(node))}:${process.env.PATH}` }
+      t.match(await run(bin, args, project, path), { code: 0, stdout: /ok {3}recomputed: .*contradicts\ngood\n$/ })
+      renameSync(own, `${own}-away`)
+      const without = await run(bin, args, project, path)
+      renameSync(`${own}-away`, own)
+      t.match(without, { code: 2, stderr: /npm install countersign-verifier\n$/ })
+      const weights = join(own, 'dist/model')
+      t.match(await run(bin, [...args, '--weights', weights], project, path), { code: 0 })
+    })
+  }
+  t.notOk(existsSync(join(ROOT, PACKAGE, 'dist')), 'packing leaves nothing in the checkout')
+})
