@@ -11,23 +11,24 @@ import type { Tool } from './tool.ts'
 /** With the operation's name in the catalogue. */
 type Entry = Omit<OperationTool, 'operation'> & { operation: string }
 
-const LEASE_ID = { lease_id: 'As service_lease_grant returned it (ls_...).' }
-const WATCHDOG = { name: 'Name of the watchdog.' }
+const LEASE_ID = { lease_id: 'ls_..., of service_lease_grant.' }
+const WATCHDOG = { name: '' }
+const SLOT = { slot: '' }
 
 const TABLE: readonly Entry[] = [
   {
     name: 'service_register',
     title: 'Create an account',
     about:
-      'Creates an account and returns its API key, once: it cannot be shown again or recovered, so store it before ' +
-      'anything else. Call this if you have no service_key yet. An account that is never used is deleted after 90 days.',
+      'Creates an account and returns its API key, once: store it first. Needed for every tool that takes a service_key.',
     operation: 'register',
     effect: 'adds',
+    notes: { handle: 'a-z 0-9 - _, at most 64. Public: the requested_by of your receipts.' },
   },
   {
     name: 'service_usage_get',
     title: 'Usage and limits',
-    about: 'Returns the tier, its limits, how much of each is used, and when the daily counts are reset.',
+    about: 'Returns tier, limits, use of each, and when daily counts are reset.',
     operation: 'get_usage',
     effect: 'reads',
   },
@@ -35,8 +36,7 @@ const TABLE: readonly Entry[] = [
     name: 'service_checkout_create',
     title: 'Start a checkout',
     about:
-      'Returns checkout_url, the page where a person can pay for the dev or pro tier. The call itself charges nothing. ' +
-      'Repeated while the page is open, it returns the same page.',
+      'Returns checkout_url, where a person can pay for a tier. Charges nothing itself. Repeated, it returns the same page.',
     operation: 'create_checkout',
     effect: 'sets',
     open: true,
@@ -46,18 +46,21 @@ const TABLE: readonly Entry[] = [
     name: 'service_lease_grant',
     title: 'Grant a lease',
     about:
-      'Signs permission for one agent to do one action, until expires_ms. It authorizes only until its recheck_by_ms, at ' +
-      'most 30 seconds away, and must be renewed before that. A permission, not a lock: each grant is a new lease. ' +
-      'Only the gateway before the action checks the signature and enforces lim.',
+      'Signs permission for one agent to do one action, until expires_ms; it must be renewed before each recheck_by_ms, at most 30 seconds away. Not a lock. The gateway before the action checks it and enforces lim.',
     operation: 'grant_lease',
     effect: 'adds',
+    notes: {
+      agent: 'Who may act.',
+      action: 'What may be done.',
+      lim: 'Policy, signed unchanged; the gateway enforces it.',
+      ttl_s: 'Seconds until it ends.',
+    },
   },
   {
     name: 'service_lease_renew',
     title: 'Renew a lease',
     about:
-      'Signs the same lease with a later recheck_by_ms, at most 30 seconds from now; expires_ms stays. A revoked or ' +
-      'expired lease is not renewed: stop the action then.',
+      'Signs the same lease with a later recheck_by_ms; expires_ms stays. A revoked or expired one is refused: stop the action.',
     operation: 'renew_lease',
     effect: 'sets',
     notes: LEASE_ID,
@@ -65,17 +68,15 @@ const TABLE: readonly Entry[] = [
   {
     name: 'service_lease_verify',
     title: 'Check a lease',
-    about: 'Returns whether a lease is valid at this moment. Call it right before acting, and do not keep the answer.',
+    about: 'Returns whether a lease is valid now. Call it right before acting; do not keep the answer.',
     operation: 'verify_lease',
     effect: 'reads',
-    notes: { ...LEASE_ID, agent: 'Must be the agent of the lease.', action: 'Must be the action of the lease.' },
+    notes: { ...LEASE_ID, agent: 'If given, must be its agent.', action: 'If given, must be its action.' },
   },
   {
     name: 'service_lease_revoke',
     title: 'Revoke a lease',
-    about:
-      'Revokes a lease permanently: it cannot be renewed any more, so every gateway stops accepting it within 30 ' +
-      'seconds. Repeated, it returns the same answer.',
+    about: 'Revokes a lease permanently: every gateway stops accepting it within 30 seconds.',
     operation: 'revoke_lease',
     effect: 'destroys',
     notes: LEASE_ID,
@@ -83,102 +84,98 @@ const TABLE: readonly Entry[] = [
   {
     name: 'service_lease_list',
     title: 'List leases',
-    about: 'Lists the leases of the account with their state, newest first.',
+    about: 'Lists the leases of the account and their state, newest first.',
     operation: 'list_leases',
     effect: 'reads',
-    notes: { state: 'active: only those that are neither expired nor revoked.', limit: 'Maximum number of leases.' },
+    notes: { state: 'active: neither expired nor revoked.', limit: '', before: 'next of the page before.' },
   },
   {
     name: 'service_receipt_issue',
     title: 'Issue a receipt',
     about:
-      'Signs a SHA-256 digest into the hash chain: proof that you submitted it and when, not that anything behind it ' +
-      'happened. Permanent and public, your handle and the label included.',
+      'Signs a SHA-256 digest into the hash chain: proof that you submitted it and when, no more. Permanent and public, handle and label included.',
     operation: 'create_receipt',
     effect: 'adds',
     headers: ['idempotency_key'],
-    notes: { subject_sha256: 'SHA-256, made by you, of what the receipt is about: 64 lowercase hex characters.' },
+    notes: { subject_sha256: 'Lowercase hex, made by you.' },
   },
   {
     name: 'service_receipt_get',
     title: 'Get a receipt',
-    about: 'Returns one receipt with a proof that it is in the chain. Receipts are public and permanent.',
+    about: 'Returns one receipt with a proof that it is in the chain. Receipts are public.',
     operation: 'get_receipt',
     effect: 'reads',
     notes: {
-      serial: 'Number of the receipt in the chain.',
-      tree_size: 'Prove that the chain of this size holds it; when left out, the chain up to its head.',
+      serial: 'Its number in the chain.',
+      tree_size: 'Prove it for this size; default: up to the head.',
     },
   },
   {
     name: 'service_receipt_verify',
     title: 'Verify a receipt',
     about:
-      'Checks signature, key and hash of a receipt that you pass in, receipts of paid verifications included. To ' +
-      'check without trusting this service, pin its keys and check offline.',
+      'Checks signature, key and hash of a receipt that you pass in, of a paid verification too. Without trusting this service: pin its keys, check offline.',
     operation: 'verify_receipt',
     effect: 'reads',
     meta: REPORT_VIEW,
     notes: {
-      attestation: 'The receipt itself, with all of its 12 members.',
-      inclusion: 'Proof that it is in the tree, as service_receipt_get returns it.',
-      checkpoint: 'Signed checkpoint of that tree, as service_receipt_get returns it.',
-      envelope: 'Of the receipt of a paid verification.',
-      canonical_envelope_base64: 'Of the receipt of a paid verification.',
+      attestation: 'The receipt, all 12 members.',
+      inclusion: '',
+      checkpoint: '',
+      envelope: 'Of a paid verification.',
+      canonical_envelope_base64: '',
+      verification: '',
     },
   },
   {
     name: 'service_receipt_list',
     title: 'List receipts',
-    about: 'Lists the receipts that the account submitted, newest first.',
+    about: 'Lists the receipts of the account, newest first.',
     operation: 'list_receipts',
     effect: 'reads',
-    notes: { limit: 'Maximum number of receipts.' },
+    notes: { limit: '', before: 'next of the page before.' },
   },
   {
     name: 'service_chain_head',
     title: 'Head of the chain',
     about:
-      'Returns the newest position of the hash chain with its signed checkpoint, which you can pin. Every key that ' +
-      'ever signed is in the resource service://keys.',
+      'Returns the head of the hash chain with its signed checkpoint, to be pinned. Keys: resource service://keys.',
     operation: 'get_chain_head',
     effect: 'reads',
   },
   {
     name: 'service_chain_export',
     title: 'Export the chain',
-    about: 'Returns consecutive receipts, at most 1000, oldest first, enough to verify them offline.',
+    about: 'Returns consecutive receipts, at most 1000, enough to verify them offline.',
     operation: 'get_chain',
     effect: 'reads',
     notes: {
-      from: 'First serial; 1 when left out.',
-      to: 'Last serial; when left out, as far as 1000 receipts or the head allow.',
+      from: 'First serial; default 1.',
+      to: 'Last serial; default: as far as 1000 or the head allow.',
     },
   },
   {
     name: 'service_chain_verify',
     title: 'Verify the chain',
-    about: 'Recomputes hashes, links and signatures over a range of the stored chain and reports the first break.',
+    about: 'Recomputes hashes, links and signatures of a range of the chain; reports the first break.',
     operation: 'verify_chain',
     effect: 'reads',
-    notes: { from: 'First serial.', to: 'Last serial.' },
+    notes: { from: '', to: '' },
   },
   {
     name: 'service_watchdog_put',
     title: 'Create or change a watchdog',
     about:
-      'Creates a watchdog, or changes the one of this name. When no heartbeat comes within interval_s plus grace_s, it ' +
-      'sends a signed alert to webhook_url, once per outage; the interval starts now. webhook_secret is returned once, ' +
-      'at creation. A watchdog exists until it is deleted.',
+      'Creates or changes a watchdog. Without a heartbeat within interval_s plus grace_s it sends a signed alert to webhook_url, once per outage; the interval starts now. webhook_secret is returned once, at creation.',
     operation: 'put_watchdog',
     effect: 'sets',
     notes: {
       ...WATCHDOG,
-      interval_s: 'Seconds between heartbeats.',
-      grace_s: 'Seconds of grace; when left out, the larger of 5 and a tenth of interval_s.',
-      webhook_url: 'Public HTTPS address that alerts are sent to.',
-      alert_after: 'Number of missed intervals after which it alerts.',
-      remind_every_s: 'Seconds between reminders while it is down; null for none.',
+      interval_s: 'Seconds.',
+      grace_s: 'Default: the larger of 5 and a tenth of interval_s.',
+      webhook_url: 'Public https address.',
+      alert_after: 'Missed intervals before it alerts.',
+      remind_every_s: 'Seconds between reminders; null: none.',
     },
   },
   {
@@ -202,7 +199,7 @@ const TABLE: readonly Entry[] = [
     about: 'Pauses a watchdog, so that it cannot alert, or resumes it with a new deadline.',
     operation: 'pause_watchdog',
     effect: 'destroys',
-    notes: { ...WATCHDOG, paused: 'true pauses, false resumes.', until: 'When it resumes by itself; null for never.' },
+    notes: { ...WATCHDOG, paused: 'true pauses, false resumes.', until: 'When it resumes by itself; null: never.' },
   },
   {
     name: 'service_watchdog_delete',
@@ -216,33 +213,32 @@ const TABLE: readonly Entry[] = [
     name: 'service_watchdog_heartbeat',
     title: 'Send a heartbeat',
     about:
-      'Reports to a watchdog that all is well, which moves its deadline to a full interval from now; or, with status ' +
-      'fail, that something went wrong, which alerts at once.',
+      'Tells a watchdog that all is well, for a full interval from now; or, with status fail, that it should alert at once.',
     operation: 'send_heartbeat',
     effect: 'sets',
     notes: {
       ...WATCHDOG,
-      status: 'fail: the alert is sent at once.',
-      note: 'At most 200 characters, sent with an alert.',
+      status: 'fail: alert at once.',
+      note: 'Sent with an alert.',
     },
   },
   {
     name: 'service_journal_put',
     title: 'Write a journal slot',
-    about:
-      'Stores bytes in a slot, replacing what was there, until they are replaced or deleted. if_match keeps ' +
-      'you from overwriting a newer write.',
+    about: 'Stores bytes in a slot and replaces what was there. if_match keeps you from overwriting a newer write.',
     operation: 'put_journal_slot',
     effect: 'destroys',
+    notes: SLOT,
     headers: ['if_match', 'if_none_match'],
     bytes: { member: 'data', limit: MAX_SLOT_BYTES },
   },
   {
     name: 'service_journal_get',
     title: 'Read a journal slot',
-    about: 'Returns the exact bytes of a slot in base64, with their SHA-256.',
+    about: 'Returns the bytes of a slot in base64, with their SHA-256.',
     operation: 'read_journal_slot',
     effect: 'reads',
+    notes: SLOT,
   },
   {
     name: 'service_journal_list',
@@ -257,6 +253,7 @@ const TABLE: readonly Entry[] = [
     about: 'Deletes a slot and its bytes permanently.',
     operation: 'delete_journal_slot',
     effect: 'destroys',
+    notes: SLOT,
     headers: ['if_match'],
   },
 ]

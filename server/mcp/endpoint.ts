@@ -4,24 +4,37 @@ import { ProtocolError } from '@modelcontextprotocol/server'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import type { CountedCall } from '../access.ts'
 import type { Api } from '../context.ts'
+import { AppError } from '../errors.ts'
 import { bearerOf, disconnected, joinHeader, parseJson } from '../http-request.ts'
 import { checkOrigin } from './origin-check.ts'
 import { buildDispatcher, type ProtocolHeaders } from './protocol-revisions.ts'
 import { type Arrival, countHeaders, countMessage } from './rate-limit.ts'
 import { buildResponseCache, cacheableRequest } from './response-cache.ts'
-import { CODES, errorText, idOf, RpcError, toRpcError } from './rpc.ts'
-import type { Feature, McpRequest } from './server.ts'
+import { CODES, errorText, idOf, isRecord, RpcError, toRpcError } from './rpc.ts'
+import { type Face, type Feature, MAIN_FACE, type McpRequest } from './server.ts'
+import type { CallToolResult } from './tool.ts'
 
-const PATH = '/mcp'
-/** Room for a journal slot in base64 and the message around it. */
-const BODY_LIMIT = 131_072
 const JSON_TYPE = 'application/json'
 const STREAM_TYPE = 'text/event-stream'
+const LINKS_SINCE = '2025-06-18'
 
-export async function mountMcp(app: FastifyInstance, api: Api, features: readonly Feature[]) {
-  const answerMessage = buildDispatcher(features, (error) => logSdkError(error, api))
+export async function mountMcp(app: FastifyInstance, api: Api, features: readonly Feature[], face: Face = MAIN_FACE) {
+  const { path, bodyLimit } = face
+  const answerMessage = buildDispatcher(features, (error) => logSdkError(error, api), face)
   const cache = buildResponseCache()
   const arrivals = new WeakMap<FastifyRequest, Arrival>()
+
+  const countOrRefuse = async (
+    request: FastifyRequest,
+  ): Promise<{ counted: CountedCall; refused?: CallToolResult }> => {
+    try {
+      return { counted: await countMessage(arrivals.get(request), request.body, api) }
+    } catch (error) {
+      const isCall = isRecord(request.body) && request.body.method === 'tools/call'
+      if (!face.refuseCall || !isCall || !(error instanceof AppError && error.code === 'rate_limited')) throw error
+      return { counted: { caller: null, budget: 'calls' }, refused: face.refuseCall(error) }
+    }
+  }
 
   await app.register(async (scope) => {
     acceptJsonOnly(scope)
@@ -36,20 +49,23 @@ export async function mountMcp(app: FastifyInstance, api: Api, features: readonl
     )
     scope.route({
       method: ['GET', 'HEAD', 'PUT', 'PATCH', 'DELETE', 'OPTIONS'],
-      url: PATH,
+      url: path,
       config: { operation: 'mcp' },
-      // Before the body is read: whatever it is, the method is wrong.
+      // Before the body is read, because the method is wrong with any body.
       onRequest: refuseMethod,
       handler: refuseMethod,
     })
-    scope.post(PATH, { bodyLimit: BODY_LIMIT, config: { operation: 'mcp' } }, async (request, reply) => {
-      const counted = await countMessage(arrivals.get(request), request.body, api)
+    scope.post(path, { bodyLimit, config: { operation: 'mcp' } }, async (request, reply) => {
+      const { counted, refused } = await countOrRefuse(request)
       requireJsonAccepted(request)
       const headers = protocolHeadersOf(request)
       const cacheable = cacheableRequest(request.body, headers, Number(request.headers['content-length']))
       const cached = cacheable && cache.find(cacheable)
       if (cached) return reply.type(JSON_TYPE).send(cached)
-      const response = await answerMessage(request.body, headers, toMcpRequest(request, reply, counted, api))
+      const response = await answerMessage(request.body, headers, {
+        ...toMcpRequest(request, reply, counted, api),
+        ...(refused && { refused }),
+      })
       reply.code(response.status)
       for (const [name, value] of response.headers) reply.header(name, value)
       if (response.headers.get('content-type') === STREAM_TYPE) return reply.send(response.body)
@@ -72,8 +88,9 @@ function logSdkError(error: Error, { log }: Pick<Api, 'log'>) {
 }
 
 function refuse(refusal: RpcError, request: FastifyRequest, reply: FastifyReply) {
-  // Without a cause the service itself refused the call, for example with 503.
+  // Without a cause it is the caller's error, or the service itself refused the call, for example with 503.
   if (refusal.cause !== undefined) request.log.error({ event: 'request_failed', operation: 'mcp', err: refusal.cause })
+  else request.log.debug({ event: 'mcp_refused', about: refusal.message })
   return reply
     .code(refusal.status)
     .headers(refusal.headers)
@@ -87,8 +104,9 @@ function acceptJsonOnly(scope: FastifyInstance) {
   scope.addContentTypeParser<Buffer>(JSON_TYPE, { parseAs: 'buffer' }, (_request, body, done) => {
     try {
       done(null, parseJson(body))
-    } catch (error) {
-      done(new RpcError(400, CODES.parse, 'The body is not JSON in UTF-8.', { cause: error }))
+    } catch {
+      // The parser's message repeats parts of the body, which may hold a key. It goes nowhere.
+      done(new RpcError(400, CODES.parse, 'The body is not JSON in UTF-8.'))
     }
   })
 }
@@ -115,5 +133,7 @@ function toMcpRequest(request: FastifyRequest, reply: FastifyReply, counted: Cou
     credentials: { address: request.ip, bearer: bearerOf(authorization), counted },
     options: { waitSeconds: 0, signal: disconnected(reply.raw) },
     streams: accept.includes(STREAM_TYPE) || accept.includes('*/*'),
+    // A message without the header is of the first revision. The names of revisions are dates.
+    links: (protocolHeadersOf(request).version?.trim() ?? '') >= LINKS_SINCE,
   }
 }

@@ -2,8 +2,8 @@
 // carries in headers is an argument.
 import { z } from 'zod'
 import { AppError } from '../errors.ts'
-import { type Call, type CallOptions, errorCodes, execute, type PlainOperation } from '../operation.ts'
-import { inputSchemaOf, resultOf, type Tool } from './tool.ts'
+import { type Call, type CallOptions, execute, type PlainOperation } from '../operation.ts'
+import { inputSchemaOf, type Link, resultOf, type Tool } from './tool.ts'
 
 /** The effect of a call on the account; the annotations are derived from it. */
 export type Effect = 'reads' | 'adds' | 'sets' | 'destroys'
@@ -11,7 +11,7 @@ export type Effect = 'reads' | 'adds' | 'sets' | 'destroys'
 export interface OperationTool {
   name: string
   title: string
-  /** Purpose, lifetime, and what a model must know before it calls. The error codes are added. */
+  /** Purpose, lifetime, and what a model must know before it calls, in few words: every host sends all of them to its model. */
   about: string
   operation: PlainOperation
   effect: Effect
@@ -19,7 +19,7 @@ export interface OperationTool {
   open?: true
   /** Arguments that HTTP carries in headers. */
   headers?: readonly HeaderArgument[]
-  /** Descriptions of arguments that the operation does not describe. */
+  /** Descriptions of arguments; empty where the name says enough. Without one, the description of the operation. */
   notes?: Readonly<Record<string, string>>
   /** Bytes are sent as base64: the argument `data_base64` replaces the operation's raw body. */
   bytes?: { member: string; limit: number }
@@ -28,23 +28,17 @@ export interface OperationTool {
 }
 
 const HEADER_ARGUMENTS = {
-  idempotency_key:
-    'Makes a retry safe. Use the SAME value again when you retry the same request, a new one for a new request.',
-  if_match: 'Only if the slot still has this SHA-256 (`*`: only if the slot exists).',
-  if_none_match: '`*`: only if the slot does not exist yet.',
+  idempotency_key: 'Use the SAME value again when you retry, a new one for a new request.',
+  if_match: 'Only if it still has this SHA-256 (`*`: any).',
+  if_none_match: '`*`: only if it does not exist.',
 } as const
 type HeaderArgument = keyof typeof HEADER_ARGUMENTS
-
-const SERVICE_KEY =
-  'API key that service_register returned (ctk_...). A secret: never repeat it. Leave it out where the connection sends Authorization: Bearer.'
-/** For tools that need no key: some clients send theirs with every call. */
-export const IGNORED_KEY = 'Not needed here, and not checked.'
 
 export function operationTool(tool: OperationTool): Tool {
   const side = sideArguments(tool)
   return {
     descriptor: describe(tool, side),
-    async call(args, { api, credentials, options }) {
+    async call(args, { api, credentials, options, links }) {
       const keyed = tool.operation.access === 'account'
       const { service_key: _, ...keyless } = args
       const { given, rest } = split(keyed ? args : keyless, side)
@@ -52,16 +46,21 @@ export function operationTool(tool: OperationTool): Tool {
       const call: Call = { api, credentials: { ...credentials, bearer }, options: { ...options, ...optionsOf(given) } }
       const read = () => (tool.bytes ? decodeBytes(rest, tool.bytes) : rest)
       const { body } = await execute(tool.operation, read, call)
-      return resultOf(toObject(body) ?? deletedBody(tool.operation, rest))
+      return resultOf(
+        toObject(body) ?? deletedBody(tool.operation, rest),
+        undefined,
+        links ? linkToHttp(tool.operation, rest, api.baseUrl) : undefined,
+      )
     },
   }
 }
 
 /** The arguments beside the operation's own input. A tool takes `service_key` and those in `headers`. */
-function sideArguments({ operation, headers = [] }: OperationTool) {
+function sideArguments({ headers = [] }: OperationTool) {
   const optional = (about: string) => z.string().optional().describe(about)
   const schema = z.object({
-    service_key: optional(operation.access === 'account' ? SERVICE_KEY : IGNORED_KEY),
+    // Tools that need no key take one too: some clients send theirs with every call.
+    service_key: z.string().optional(),
     idempotency_key: optional(HEADER_ARGUMENTS.idempotency_key),
     if_match: optional(HEADER_ARGUMENTS.if_match),
     if_none_match: optional(HEADER_ARGUMENTS.if_none_match),
@@ -112,6 +111,20 @@ function decodeBytes(
   return { ...rest, [member]: bytes }
 }
 
+/** The address of the same answer over HTTP, with the same key; undefined for an operation that changes something. */
+function linkToHttp(
+  { name, method, path, access }: PlainOperation,
+  input: Record<string, unknown>,
+  baseUrl: string,
+): Link | undefined {
+  if (method !== 'GET') return undefined
+  const url = new URL(baseUrl + path.replace(/\{(\w+)\}/g, (_, member) => encodeURIComponent(String(input[member]))))
+  for (const [member, value] of Object.entries(input))
+    if (!path.includes(`{${member}}`)) url.searchParams.set(member, String(value))
+  const description = access === 'account' ? 'The whole answer; needs Authorization: Bearer.' : 'The whole answer.'
+  return { uri: url.href, name, description }
+}
+
 /** A Buffer is JSON already. Null for a body without content. */
 function toObject(body: unknown): object | null {
   const parsed: unknown = body instanceof Buffer ? JSON.parse(body.toString()) : body
@@ -126,27 +139,28 @@ function deletedBody({ path }: PlainOperation, input: Record<string, unknown>) {
 }
 
 function describe(tool: OperationTool, { schema, names }: Side): Tool['descriptor'] {
-  const { name, title, about, operation, effect, open, notes = {}, bytes, meta } = tool
+  const { name, title, about, effect, open, notes = {}, bytes, meta } = tool
   const own = inputSchemaOf(ownInput(tool))
   const side = Object.entries(inputSchemaOf(schema).properties ?? {}).filter(([member]) => names.has(member))
-  const noted = Object.fromEntries(Object.entries(notes).map(([member, description]) => [member, { description }]))
+  const noted = Object.fromEntries(
+    Object.entries(notes).map(([member, description]) => [member, { description: description || undefined }]),
+  )
   const members = Object.entries({ ...own.properties, ...(bytes && { data_base64: base64Schema(bytes.limit) }) })
   const properties = {
-    ...Object.fromEntries(members.map(([member, schema]) => [member, { ...noted[member], ...schema }])),
+    ...Object.fromEntries(members.map(([member, schema]) => [member, { ...schema, ...noted[member] }])),
     ...Object.fromEntries(side),
   }
+  const required = [...(own.required ?? []), ...(bytes ? ['data_base64'] : [])]
   return {
     name,
     title,
-    description: `${about} Fails with: ${errorCodes(operation).join(', ')}.`,
+    description: about,
     inputSchema: {
       type: 'object',
       properties,
-      required: [...(own.required ?? []), ...(bytes ? ['data_base64'] : [])],
-      additionalProperties: false,
+      ...(required.length > 0 && { required }),
     },
     annotations: {
-      title,
       readOnlyHint: effect === 'reads',
       destructiveHint: effect === 'destroys',
       idempotentHint: effect !== 'adds',
@@ -167,6 +181,6 @@ function base64Schema(limit: number) {
     type: 'string',
     contentEncoding: 'base64',
     maxLength: Math.ceil(limit / 3) * 4,
-    description: `The bytes in base64; at most ${limit} bytes. Encrypt what must stay private.`,
+    description: 'Encrypt what must stay private.',
   }
 }

@@ -17,10 +17,12 @@ export function offeredPrompts(offer: Offer): Prompt[] {
   return offer.tool ? [verifyBeforeCiting(offer), runUnderLease] : [runUnderLease]
 }
 
+const VERDICTS = `Cite only if claim_support is "supports", and quote from evidence, word for word. With "mixed" or "contradicts" report
+   what the page says instead. With "insufficient_evidence" or "not_assessed" do not cite it for this claim.`
 /** What to do with the answer: it holds a verdict, or quotes that the reader has to judge. */
 const CITING: Record<Offer['assessment'], string> = {
-  semantic: `Cite only if claim_support is "supports", and quote from evidence, word for word. With "mixed" or "contradicts" report
-   what the page says instead. With "insufficient_evidence" or "not_assessed" do not cite it for this claim.`,
+  semantic: VERDICTS,
+  local: VERDICTS,
   literal: `This service gives no verdict and asks no model. With claim_support "not_assessed" read the quotes in evidence yourself, and
    cite the page only if one of them says what the claim says, word for word. With "insufficient_evidence" do not cite it.`,
 }

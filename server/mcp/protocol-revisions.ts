@@ -11,7 +11,7 @@ import {
   SdkErrorCode,
 } from '@modelcontextprotocol/server'
 import { CODES, RpcError } from './rpc.ts'
-import { buildServer, type Feature, type McpRequest, VERSIONS } from './server.ts'
+import { buildServer, type Face, type Feature, MAIN_FACE, type McpRequest, VERSIONS } from './server.ts'
 
 /** The headers that describe the message. */
 export interface ProtocolHeaders {
@@ -23,13 +23,17 @@ export interface ProtocolHeaders {
 export type AnswerMessage = (message: unknown, headers: ProtocolHeaders, request: McpRequest) => Promise<Response>
 
 /** @param report is called with each error that the SDK caught or could not deliver */
-export function buildDispatcher(features: readonly Feature[], report: (error: Error) => void): AnswerMessage {
+export function buildDispatcher(
+  features: readonly Feature[],
+  report: (error: Error) => void,
+  face: Face = MAIN_FACE,
+): AnswerMessage {
   const requests = new WeakMap<Request, McpRequest>()
   const modern = createMcpHandler(
     ({ requestInfo }) => {
       const request = requestInfo && requests.get(requestInfo)
       if (!request) throw new Error('a message has no request')
-      return buildServer(features, request)
+      return buildServer(features, request, face)
     },
     { legacy: 'reject', onerror: report },
   )
@@ -58,7 +62,7 @@ export function buildDispatcher(features: readonly Feature[], report: (error: Er
 
   async function answerLegacy(message: JSONRPCRequest, request: McpRequest): Promise<Response> {
     const transport = new PerRequestHTTPServerTransport({ classification: { era: 'legacy' } })
-    const server = buildServer(features, request)
+    const server = buildServer(features, request, face)
     server.onerror = report
     await server.connect(transport)
     request.options.signal.addEventListener('abort', () => void transport.close(), { once: true })

@@ -21,6 +21,6 @@ export const reportView: Resource = {
   async read(request) {
     const render = await openChatPage()
     const { body: keys } = await execute(getKeys, () => ({}), request)
-    return render({ service: new URL(request.api.baseUrl).host, keys })
+    return render({ service: request.api.baseUrl, keys })
   },
 }

@@ -21,6 +21,13 @@ export interface Resource {
   read(request: McpRequest): Promise<string>
 }
 
+/** A resource that no list names: its address comes in an answer. */
+export interface LinkedResource {
+  mimeType: string
+  /** Null for an address that opens nothing. */
+  read(uri: string, request: McpRequest): Promise<string | null>
+}
+
 const JSON_TYPE = 'application/json'
 
 export const resources: readonly Resource[] = [
@@ -84,7 +91,7 @@ const RECEIPT_SCHEMA = JSON.stringify(
   2,
 )
 
-export function resourcesFeature(offered: readonly Resource[]): Feature {
+export function resourcesFeature(offered: readonly Resource[], linked: readonly LinkedResource[] = []): Feature {
   const list = { resources: offered.map(({ read: _, ...listed }) => listed) }
   const byUri = new Map(offered.map((resource) => [resource.uri, resource]))
   return {
@@ -100,10 +107,18 @@ export function resourcesFeature(offered: readonly Resource[]): Feature {
       })
       server.setRequestHandler('resources/read', async ({ params: { uri } }) => {
         const resource = byUri.get(uri)
-        if (!resource) throw new ResourceNotFoundError(uri)
+        if (!resource) return { contents: [await readLinked(linked, uri, request)] }
         const { mimeType, _meta } = resource
         return { contents: [{ uri, mimeType, text: await resource.read(request), ...(_meta && { _meta }) }] }
       })
     },
   }
+}
+
+async function readLinked(linked: readonly LinkedResource[], uri: string, request: McpRequest) {
+  for (const { mimeType, read } of linked) {
+    const text = await read(uri, request)
+    if (text !== null) return { uri, mimeType, text }
+  }
+  throw new ResourceNotFoundError(uri)
 }

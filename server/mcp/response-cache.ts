@@ -29,27 +29,27 @@ export interface CacheableRequest {
 }
 
 export interface ResponseCache {
-  /** The response as the SDK would write it; undefined where none is cached. */
+  /** A response with the cached result; undefined where none is cached. */
   find(request: CacheableRequest): string | undefined
   store(request: CacheableRequest, status: number, text: string): void
 }
 
 export function buildResponseCache(): ResponseCache {
-  /** The text up to the id, which the SDK writes last. */
-  const prefixes = new LRUCache<string, string>({
+  /** The JSON of the results. */
+  const results = new LRUCache<string, string>({
     maxSize: MAX_CHARS,
-    sizeCalculation: (prefix, key) => prefix.length + key.length,
+    sizeCalculation: (result, key) => result.length + key.length,
     ttl: TTL_MS,
   })
   return {
     find({ key, id }) {
-      const prefix = prefixes.get(key)
-      return prefix === undefined ? undefined : `${prefix}${JSON.stringify(id)}}`
+      const result = results.get(key)
+      return result === undefined ? undefined : `{"result":${result},"jsonrpc":"2.0","id":${JSON.stringify(id)}}`
     },
     store({ key, id }, status, text) {
-      const ending = `,"jsonrpc":"2.0","id":${JSON.stringify(id)}}`
-      if (status === 200 && text.startsWith('{"result":') && text.endsWith(ending))
-        prefixes.set(key, text.slice(0, text.length - JSON.stringify(id).length - 1))
+      const response: unknown = status === 200 ? JSON.parse(text) : null
+      if (isRecord(response) && isRecord(response.result) && response.id === id)
+        results.set(key, JSON.stringify(response.result))
     },
   }
 }

@@ -1,6 +1,7 @@
 // The protocol server behind one request. It is built from features and lives for that request. Texts of internal errors
 // never reach the caller.
 import {
+  type CallToolResult,
   CLIENT_CAPABILITIES_META_KEY,
   type ClientCapabilities,
   type Implementation,
@@ -26,7 +27,6 @@ export const VERSIONS: readonly string[] = ['2026-07-28', '2025-11-25', '2025-06
 
 export const IDENTITY: Implementation = { name: 'countersign', title: 'Countersign', version: '1.0.0' }
 
-/** Hosts show it to the model, beside the tools. */
 function instructionsOf(offer: Offer): string {
   return `${offer.tool ? `${paidTool(offer)} All other tools` : 'All tools here'} are free and belong to an account: \
 service_register makes one and returns its key, shown once. Pass it as service_key, or send Authorization: Bearer, and never \
@@ -38,10 +38,34 @@ function paidTool({ closed, summary }: Offer): string {
 x402, and the first answer holds the terms.${closed ? ` ${closed}` : ''}`
 }
 
+/** One of the endpoints: how it introduces itself, and how it counts. */
+export interface Face {
+  path: string
+  identity: Implementation
+  /** Hosts show it to the model, beside the tools. */
+  instructions(api: Api): string
+  bodyLimit: number
+  /** A call of a tool beyond a limit of its address is answered by this result, which models can read, instead of by HTTP's 429. */
+  refuseCall?(error: unknown): CallToolResult
+}
+
+/** The endpoint of all tools. */
+export const MAIN_FACE: Face = {
+  path: '/mcp',
+  identity: IDENTITY,
+  instructions: ({ config }) => instructionsOf(describeOffer(config)),
+  // Room for a journal slot in base64 and the message around it.
+  bodyLimit: 131_072,
+}
+
 /** One HTTP request with one message. */
 export interface McpRequest extends Call {
   /** The caller accepts an event stream as the answer. */
   streams: boolean
+  /** As in `ToolCall`. */
+  links: boolean
+  /** The result of every call of a tool in this request: its address has no call left. */
+  refused?: CallToolResult
 }
 
 /** A part of the protocol that is offered: its capabilities and its methods. */
@@ -68,11 +92,11 @@ const cacheHints = {
   'resources/read': CACHE,
 }
 
-export function buildServer(features: readonly Feature[], request: McpRequest): Server {
+export function buildServer(features: readonly Feature[], request: McpRequest, face: Face): Server {
   const capabilities = features.reduce((all, feature) => mergeCapabilities(all, feature.capabilities), {})
-  const server = new RedactingServer(request.api, {
+  const server = new RedactingServer(request.api, face.identity, {
     capabilities,
-    instructions: instructionsOf(describeOffer(request.api.config)),
+    instructions: face.instructions(request.api),
     jsonSchemaValidator,
     cacheHints,
     supportedProtocolVersions: [...VERSIONS],
@@ -100,8 +124,8 @@ export function clientCapabilities({ mcpReq }: ServerContext): ClientCapabilitie
 class RedactingServer extends Server {
   readonly #api: Api
 
-  constructor(api: Api, options: ConstructorParameters<typeof Server>[1]) {
-    super(IDENTITY, options)
+  constructor(api: Api, identity: Implementation, options: ConstructorParameters<typeof Server>[1]) {
+    super(identity, options)
     this.#api = api
   }
 

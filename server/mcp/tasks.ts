@@ -23,7 +23,7 @@ import type { CallToolResult } from './tool.ts'
 import { META, renderAnswer } from './verification.ts'
 
 const EXTENSION = 'io.modelcontextprotocol/tasks'
-const SUPPORT = { extensions: { [EXTENSION]: {} } }
+export const SUPPORT = { extensions: { [EXTENSION]: {} } }
 
 type Pending = Extract<VerificationAnswer, { kind: 'pending' }>
 
@@ -63,7 +63,7 @@ export function tasksFeature(): Feature {
   }
 }
 
-const ONE_TASK = { params: z.looseObject({ taskId: z.string() }) }
+export const ONE_TASK = { params: z.looseObject({ taskId: z.string() }) }
 
 async function findTask(taskId: string, { api, credentials, options }: McpRequest, context: ServerContext) {
   requireTasks(clientCapabilities(context))
@@ -82,7 +82,7 @@ async function findTask(taskId: string, { api, credentials, options }: McpReques
   }
 }
 
-function requireTasks(capabilities: ClientCapabilities) {
+export function requireTasks(capabilities: ClientCapabilities) {
   if (declaresTasks(capabilities)) return
   throw new ProtocolError(
     ProtocolErrorCode.MissingRequiredClientCapability,
@@ -105,5 +105,10 @@ async function describeTask(taskId: string, answer: VerificationAnswer, api: Api
   const ttlMs = changed_at.getTime() - created_at.getTime() + api.config.resultRetentionSeconds * 1000
   if (answer.kind === 'failed' && answer.error.code === 'cancelled')
     return { ...task, status: 'cancelled', statusMessage: answer.error.message, ttlMs }
-  return { ...task, status: 'completed', ttlMs, result: { resultType: 'complete', ...renderAnswer(answer, api) } }
+  return {
+    ...task,
+    status: 'completed',
+    ttlMs,
+    result: { resultType: 'complete', ...renderAnswer(answer, api, { links: true }) },
+  }
 }

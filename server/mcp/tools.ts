@@ -18,6 +18,7 @@ export function toolsFeature(tools: readonly Tool[]): Feature {
       server.setRequestHandler('tools/call', async ({ params }, context) => {
         const tool = byName.get(params.name)
         if (!tool) throw new ProtocolError(ProtocolErrorCode.InvalidParams, 'There is no tool of this name.')
+        if (request.refused) return request.refused
         const { tracing } = request.api
         return inTrace(tracing, ...calling(tool, context), () =>
           callTool(tool, params.arguments ?? {}, toolCallOf(server, request, context)),
@@ -60,7 +61,7 @@ async function callTool(tool: Tool, args: Record<string, unknown>, call: ToolCal
 }
 
 function toolCallOf(server: Server, request: McpRequest, context: ServerContext): ToolCall {
-  const { api, credentials, options, streams } = request
+  const { api, credentials, options, streams, links } = request
   const { mcpReq } = context
   const { progressToken, ...meta } = mcpReq._meta ?? {}
   const reporting = streams && progressToken !== undefined
@@ -71,6 +72,7 @@ function toolCallOf(server: Server, request: McpRequest, context: ServerContext)
     options: { ...options, signal: mcpReq.signal },
     meta,
     capabilities: clientCapabilities(context),
+    links,
     ...(reporting && {
       progress(progress: number, total: number, message: string) {
         // Progress must increase. A report that can no longer be sent does not fail the call.

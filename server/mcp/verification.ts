@@ -2,11 +2,15 @@
 import { decodePaymentResponseHeader } from '@x402/core/http'
 import type { Api } from '../context.ts'
 import { publicError } from '../errors.ts'
+import type { PurchaseResult } from '../interface/claims.ts'
+import { priceOf } from '../interface/price.ts'
 import { paymentRequired } from '../payments/x402.ts'
 import { failureBody, nonCompletedBody, type VerificationAnswer } from '../verification/answer-body.ts'
 import { describeResource } from '../verification/offer.ts'
 import { recoveryToken } from '../verification/recovery-token.ts'
-import { type CallToolResult, RETRY_AFTER, resultOf } from './tool.ts'
+import { wholeResult } from './result-resource.ts'
+import { summarizeClaims, summarizeResult } from './summary.ts'
+import { type CallToolResult, linkOf, RETRY_AFTER, resultOf } from './tool.ts'
 
 /** Members of `_meta`, in calls and in results. */
 export const META = {
@@ -17,16 +21,23 @@ export const META = {
   settlement: 'x402/payment-response',
 } as const
 
-/** @param key the caller's, or the one made for it: returned, so that the caller can send it again */
-export function renderAnswer(answer: VerificationAnswer, api: Api, key?: string): CallToolResult {
+/**
+ * @param options `key`: the caller's, or the one made for it: returned, so that the caller can send it again. `links`: as in
+ * `ToolCall`
+ */
+export function renderAnswer(
+  answer: VerificationAnswer,
+  api: Api,
+  { key, links }: { key?: string; links: boolean },
+): CallToolResult {
   const repeated = key === undefined ? {} : { [META.key]: key }
   switch (answer.kind) {
     case 'completed': {
-      // The stored bytes, unchanged: the receipt is valid only for these bytes.
-      const text = answer.bytes.toString()
+      const result: PurchaseResult = JSON.parse(answer.bytes.toString())
+      const text = 'claims' in result ? summarizeClaims(result) : summarizeResult(result, api.baseUrl)
       return {
-        content: [{ type: 'text', text }],
-        structuredContent: JSON.parse(text),
+        content: [{ type: 'text', text }, ...(links ? [linkOf(wholeResult(answer.requestId, api))] : [])],
+        structuredContent: { ...result },
         _meta: {
           ...repeated,
           [META.token]: answer.recoveryToken,
@@ -37,8 +48,15 @@ export function renderAnswer(answer: VerificationAnswer, api: Api, key?: string)
     }
     case 'payment_required': {
       const resource = describeResource(api, 'mcp')
-      const terms = paymentRequired(api.facilitator.termsFor(answer.requestId), resource, answer.message, 'mcp')
-      return { ...resultOf(terms, repeated), isError: true }
+      const terms = paymentRequired(
+        api.facilitator.termsFor(answer.requestId, priceOf(answer.claims)),
+        resource,
+        answer.message,
+        'mcp',
+      )
+      // Clients that pay read the terms as text too, of any length.
+      const content = [{ type: 'text' as const, text: JSON.stringify(terms) }]
+      return { ...resultOf(terms, repeated), content, isError: true }
     }
     case 'pending': {
       const token = recoveryToken(api.secrets.recovery, answer.requestId)

@@ -10,10 +10,9 @@ import { configuredNetworks } from '../payments/networks.ts'
 import type { VerificationAnswer } from '../verification/answer-body.ts'
 import { describeOffer, type Offer } from '../verification/offer.ts'
 import { getRequest, verifySource } from '../verification/operations.ts'
+import { findPurchaseKey, type PurchaseKey } from '../verification/purchase-key.ts'
 import { requestNamedBy } from '../verification/recovery-token.ts'
-import { IGNORED_KEY } from './operation-tool.ts'
 import { reportStages } from './progress.ts'
-import { findPurchaseKey, type PurchaseKey } from './purchase-key.ts'
 import { REPORT_VIEW } from './report-view.ts'
 import { createTask, declaresTasks } from './tasks.ts'
 import { type CallToolResult, inputSchemaOf, type Tool, type ToolCall } from './tool.ts'
@@ -23,22 +22,17 @@ const TOOL_NAME = 'service_verify_source'
 
 function descriptionOf({ closed, summary, outcomes, caveat }: Offer) {
   return `${closed ? `${closed} ` : ''}${summary} ${outcomes} ${caveat}
-Costs ${PRICE.usd} USDC by x402, charged only when the work is done. Without a payment the answer is an error with the terms: sign \
-them and repeat the call with the payment in _meta["${META.payment}"].
-_meta["${META.key}"], or idempotency_key, names the purchase: 16 to 128 characters that cannot be guessed. Use the SAME \
-value again when you retry the same request; one value is charged at most once.
-While pending, repeat the call and never pay again. Failures are not charged; with retryable true the same call returns \
-terms again. _meta["${META.token}"], sent back in _meta, returns the result for a day.`
+Costs ${PRICE.usd} USDC by x402, charged only when done. Unpaid, the answer is an error with the terms: repeat the call with the \
+payment in _meta["${META.payment}"]. _meta["${META.key}"], or idempotency_key, names the purchase: charged at most once. Use the \
+SAME value again when you retry the same request. While pending, repeat the call; never pay again. Failures are not charged. \
+_meta["${META.token}"], sent back, returns the result for a day.`
 }
 
 const input = verificationInput.extend({
-  idempotency_key: z
-    .string()
-    .min(16)
-    .max(128)
-    .optional()
-    .describe('Names the purchase. Use the SAME value again when you retry the same request.'),
-  service_key: z.string().optional().describe(IGNORED_KEY),
+  source_url: verificationInput.shape.source_url.describe('One public HTTPS page.'),
+  claim: verificationInput.shape.claim.describe('One claim, checked against the visible text of the page.'),
+  idempotency_key: z.string().min(16).max(128).optional().describe('Cannot be guessed; the SAME value for a retry.'),
+  service_key: z.string().optional(),
 })
 
 export function verifySourceTool(api: Api): Tool {
@@ -51,7 +45,6 @@ export function verifySourceTool(api: Api): Tool {
       description: descriptionOf(describeOffer(api.config)),
       inputSchema: inputSchemaOf(input),
       annotations: {
-        title,
         readOnlyHint: false,
         destructiveHint: false,
         idempotentHint: false,
@@ -107,9 +100,9 @@ async function recover(token: unknown, toolCall: ToolCall) {
   return answerWith(await execute(getRequest, () => ({ request_id: requestNamedBy(bearer) ?? '' }), call), toolCall)
 }
 
-function answerWith(answer: VerificationAnswer, { api, capabilities }: ToolCall, key?: string) {
+function answerWith(answer: VerificationAnswer, { api, capabilities, links }: ToolCall, key?: string) {
   if (answer.kind === 'pending' && declaresTasks(capabilities)) return createTask(answer, api, key)
-  return renderAnswer(answer, api, key)
+  return renderAnswer(answer, api, { links, ...(key !== undefined && { key }) })
 }
 
 /** Null for a call that does not wait, because its client supports tasks or too many calls wait already. */

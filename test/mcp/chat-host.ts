@@ -20,16 +20,18 @@ export interface Host {
 declare global {
   interface Window {
     host: Host
-    openHost(html: string, options: HostOptions): Promise<void>
+    /** @param url of the page, at an origin of its own */
+    openHost(url: string, options: HostOptions): Promise<void>
     readResource(uri: string): Promise<never>
   }
 }
 
-window.openHost = async (html, { theme, reads }) => {
+window.openHost = async (url, { theme, reads }) => {
   document.body.style.margin = '0'
   const frame = document.createElement('iframe')
   frame.title = 'App'
-  frame.setAttribute('sandbox', 'allow-scripts')
+  // As hosts have it: the page is at an origin of its own, which keeps it from the host.
+  frame.setAttribute('sandbox', 'allow-scripts allow-same-origin allow-forms')
   frame.style.cssText = 'width: 100%; height: 60px; border: 0; display: block'
   document.body.replaceChildren(frame)
   const info = { name: 'a test', version: '1.0.0' }
@@ -49,7 +51,7 @@ window.openHost = async (html, { theme, reads }) => {
   })
   const inner = frame.contentWindow as Window
   await bridge.connect(new PostMessageTransport(inner, inner))
-  frame.srcdoc = html
+  frame.src = url
   await initialized
   window.host = {
     opened,

@@ -17,7 +17,31 @@ subscribe('http.server.request.start', (message) => {
   asks.push((message as { request: IncomingMessage }).request.headers['mcp-method'])
 })
 
-for (const era of ['legacy', 'modern']) {
+const ERAS = ['legacy', 'modern']
+
+for (const era of ERAS)
+  t.test(`the free endpoint, ${era}`, async (t) => {
+    await using inspector = await openInspector(system.url('/'), '/mcp/check')
+    const run = (method: string, ...more: string[]) => inspector.run('--protocol-era', era, '--method', method, ...more)
+    const strict = await run('tools/list', '--strict')
+    t.equal(strict.code, 0, strict.errors)
+    t.notMatch(strict.errors, /warning/i)
+    const listed = await run('tools/list')
+    t.equal(listed.printed?.result?.tools?.length, 4)
+    const path = `/${randomUUID()}`
+    system.site.pages.set(path, { body: PAGE })
+    const args = { source_url: system.site.url(path), quotes: ['The harbour was opened in 1874'] }
+    const call = (given: object) =>
+      run('tools/call', '--tool-name', 'check_quotes', '--tool-args-json', JSON.stringify(given))
+    const found = await call(args)
+    t.equal(found.code, 0, found.errors)
+    t.match(found.printed?.result?.structuredContent, { quotes: [{ match: 'exact' }] })
+    const refused = await call({})
+    t.equal(refused.code, 5, 'the tool answered with an error')
+    t.match(refused.printed?.result?.structuredContent, { error: { code: 'invalid_request' } })
+  })
+
+for (const era of ERAS) {
   t.test(era, async (t) => {
     await using inspector = await openInspector(system.url('/'))
     const run = (method: string, ...more: string[]) => inspector.run('--protocol-era', era, '--method', method, ...more)

@@ -1,27 +1,40 @@
 // Where clients discover the endpoint and what is sold: well-known file, pages, registry manifest.
+
+import { randomUUID } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
+import { CHECK_FACE } from '../../server/mcp/features.ts'
 import { IDENTITY } from '../../server/mcp/server.ts'
 import { openAccountHarness } from '../accounts/harness.ts'
 
 const office = await openAccountHarness()
 t.teardown(() => office[Symbol.asyncDispose]())
 
-t.test('/.well-known/x402 names the paid resource, which answers 402', async (t) => {
+t.test('/.well-known/x402 names the paid resources, which answer 402', async (t) => {
   const answer = await office.call('GET', '/.well-known/x402')
   t.equal(answer.status, 200)
   t.match(answer.body, { version: 1, resources: [/^http/], instructions: /./ })
-  t.equal(answer.body.resources.length, 1)
-  const [resource] = answer.body.resources as [string]
-  const { endpoint } = (await office.call('GET', '/api/agent/v1/capabilities')).body
-  t.equal(resource, endpoint)
-  const unpaid = await fetch(resource, {
-    method: 'POST',
-    headers: { 'content-type': 'application/json', 'idempotency-key': 'discovery-0123456789' },
-    body: JSON.stringify({ source_url: 'https://example.com/', claim: 'x' }),
-  })
-  t.equal(unpaid.status, 402)
+  const { endpoint, description } = (await office.call('GET', '/api/agent/v1/capabilities')).body
+  const [door] = answer.body.resources as string[]
+  t.same(answer.body.resources, [
+    new URL('/api/agent/v1/buy', office.api.baseUrl).href,
+    endpoint,
+    new URL('/api/agent/v1/verify-claims', office.api.baseUrl).href,
+  ])
+  t.ok(description.includes(door), 'the door is named in the capabilities too')
+  t.equal((await fetch(door ?? '')).status, 402, 'a catalogue reads the terms without knowing more')
+  for (const resource of answer.body.resources as string[]) {
+    const unpaid = await fetch(resource, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json', 'idempotency-key': randomUUID() },
+      body: JSON.stringify({
+        source_url: 'https://example.com/',
+        ...(resource.endsWith('/verify-claims') ? { claims: ['x', 'y'] } : { claim: 'x' }),
+      }),
+    })
+    t.equal(unpaid.status, 402, resource)
+  }
 })
 
 t.test('the pages name the endpoint', async (t) => {
@@ -32,8 +45,21 @@ t.test('the pages name the endpoint', async (t) => {
   }
 })
 
+const manifest = (name: string) => JSON.parse(readFileSync(join(import.meta.dirname, '../..', name), 'utf8'))
+
+t.test('server-check.json describes the endpoint without payment', async (t) => {
+  const [server, own] = [manifest('server.json'), manifest('server-check.json')]
+  t.same([own.$schema, own.version], [server.$schema, server.version])
+  t.equal(own.name, `${server.name}-check`)
+  t.equal(own.title, CHECK_FACE.identity.title)
+  t.ok(own.description.length <= 100)
+  t.match(own.remotes, [{ type: 'streamable-http', url: 'https://{host}/mcp/check' }])
+  t.equal(own.remotes[0].headers, undefined, 'it needs no credential')
+  t.notMatch(JSON.stringify(own), /x402|USDC|paid/)
+})
+
 t.test('server.json has the form that the registry requires', async (t) => {
-  const server = JSON.parse(readFileSync(join(import.meta.dirname, '../../server.json'), 'utf8'))
+  const server = manifest('server.json')
   t.match(
     server.$schema,
     /^https:\/\/static\.modelcontextprotocol\.io\/schemas\/\d{4}-\d\d-\d\d\/server\.schema\.json$/,

@@ -22,11 +22,12 @@ export interface Inspector extends AsyncDisposable {
   buy(era: string, args: object, ...metadata: string[]): Promise<Inspection>
 }
 
-export async function openInspector(url: string): Promise<Inspector> {
+/** @param path of the endpoint */
+export async function openInspector(url: string, path = '/mcp'): Promise<Inspector> {
   const home = await mkdtemp(join(tmpdir(), 'countersign-inspector-'))
   const { bin } = createRequire(import.meta.url)(MANIFEST) as { bin: Record<string, string> }
   const program = join(dirname(MANIFEST), bin['mcp-inspector'] ?? '')
-  const fixed = ['--cli', new URL('/mcp', url).href, '--transport', 'http', '--format', 'json']
+  const fixed = ['--cli', new URL(path, url).href, '--transport', 'http', '--format', 'json']
   const run = (...args: string[]) =>
     new Promise<Inspection>((resolve) => {
       const env = { ...process.env, HOME: home, NODE_OPTIONS: '' }

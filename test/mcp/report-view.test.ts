@@ -1,16 +1,14 @@
 // The page with which chat hosts show answers (MCP Apps): how it is offered, and what it shows in a frame of the stock
 // host.
-import { join } from 'node:path'
 import { gzipSync } from 'node:zlib'
 import { RESOURCE_MIME_TYPE } from '@modelcontextprotocol/ext-apps'
-import type { Frame, Page } from 'playwright-core'
 import t from 'tap'
-import { loadBundler } from '../../client/page/build.ts'
 import { wordsOf } from '../../client/page/check-words.ts'
 import { HEADLINES } from '../../client/page/report-view.ts'
-import { noBrowser, overflow, picture, seriousFindings, sharedBrowser, shown, type Visit, visit } from '../browser.ts'
+import { noBrowser, overflow, seriousFindings, sharedBrowser, shown } from '../browser.ts'
 import type { Result } from '../interface.schema.ts'
 import { harbourClaim, startSystem } from '../system.ts'
+import { draw, fits, openChatHosts, portray } from './chat-frame.ts'
 import type { HostOptions } from './chat-host.ts'
 import { callTool, expectCompleted, KEY, PAYMENT, post, readAnswer, sign, TOOL, type ToolResult } from './paid-tool.ts'
 
@@ -26,7 +24,7 @@ const ask = async (method: string, params: Record<string, unknown> = {}, modern 
 const args = harbourClaim(system.site)
 const { asked, payment } = await sign(address, { args, meta: { [KEY]: 'a-purchase-in-a-chat-0' } })
 const bought = await callTool(address, { args, meta: { [KEY]: 'a-purchase-in-a-chat-0', [PAYMENT]: payment } })
-const bytes = bought.content[0]?.text ?? ''
+const bytes = JSON.stringify(bought.structuredContent)
 const result: Result = JSON.parse(bytes)
 
 async function checkReceipt(receipt: object): Promise<ToolResult> {
@@ -68,38 +66,8 @@ t.test('the page is one file, and an answer is what it is without it', async (t)
 
 t.test('in a frame of the stock host', { skip: noBrowser }, async (t) => {
   const browser = await sharedBrowser()
-  const { build, stop } = await loadBundler()
-  const { outputFiles } = await build({
-    entryPoints: [join(import.meta.dirname, 'chat-host.ts')],
-    bundle: true,
-    write: false,
-    format: 'iife',
-    logLevel: 'silent',
-  })
-  await stop()
-  const script = outputFiles[0]?.text ?? ''
-
-  async function openHost(options: Partial<HostOptions> = {}, text = html): Promise<Visit & { frame: Frame }> {
-    const opened = await visit(browser, 'about:blank', { colorScheme: options.theme === 'dark' ? 'light' : 'dark' })
-    const { page } = opened
-    await page.exposeFunction('readResource', (uri: string) => ask('resources/read', { uri }))
-    await page.addScriptTag({ content: script })
-    await page.evaluate(([text, given]) => window.openHost(text, given), [
-      text,
-      { theme: 'light', reads: true, ...options },
-    ] as const)
-    const [, frame] = page.frames()
-    if (!frame) throw new Error('the host has no frame')
-    return { ...opened, frame, [Symbol.asyncDispose]: () => opened[Symbol.asyncDispose]() }
-  }
-
-  async function draw({ page, frame }: { page: Page; frame: Frame }, given: Record<string, unknown>, answer: unknown) {
-    await page.evaluate((given) => window.host.call(given), given)
-    await frame.waitForSelector('text=No result yet.')
-    await page.evaluate((answer) => window.host.answer(answer), answer)
-    await frame.locator('#verdict').or(frame.getByText('There is no result to draw.')).waitFor()
-    return shown(frame, 'main')
-  }
+  await using hosts = await openChatHosts(browser, (uri) => ask('resources/read', { uri }))
+  const openHost = (options: Partial<HostOptions> = {}, text = html) => hosts.open(text, options)
 
   await t.test('a purchase, from the wait to the report', async (t) => {
     await using opened = await openHost()
@@ -111,7 +79,6 @@ t.test('in a frame of the stock host', { skip: noBrowser }, async (t) => {
     const said = await draw(opened, args, bought)
     const { host } = new URL(system.service.address)
     for (const words of [
-      'This is a completed result.',
       HEADLINES.published,
       `a key that ${host} publishes`,
       args.claim,
@@ -125,7 +92,7 @@ t.test('in a frame of the stock host', { skip: noBrowser }, async (t) => {
     t.match(await shown(frame, '.checks > summary'), /^(\d+) of \1 checks passed$/)
     t.same(await seriousFindings(frame), [], 'light')
     t.equal(await frame.evaluate(() => getComputedStyle(document.body).colorScheme), 'light', "not the system's theme")
-    await frame.click('text=Open the quote on the live page')
+    await frame.click('text=Open the page at this quote')
     await page.waitForFunction(() => window.host.opened.length > 0)
     const [link] = await page.evaluate(() => window.host.opened)
     t.ok(link?.startsWith(`${args.source_url}#:~:text=`), String(link))
@@ -202,30 +169,6 @@ t.test('in a frame of the stock host', { skip: noBrowser }, async (t) => {
     await opened.frame.fill('#pins', JSON.stringify(keys))
     await opened.frame.locator('#pins').blur()
     await opened.frame.waitForSelector('text=Pinned by you.')
-    t.equal(await shown(opened.frame, '#verdict'), HEADLINES.good)
+    t.equal(await shown(opened.frame, '#standing'), HEADLINES.good)
   })
 })
-
-/** A picture of the frame in a window that is as high as it: Chromium does not draw what lies below the window in time. */
-async function portray(page: Page, frame: Frame, name: string, width: number) {
-  await page.setViewportSize({ width, height: 2500 })
-  await fits(frame)
-  await page.setViewportSize({ width, height: await frame.evaluate(() => innerHeight) })
-  await fits(frame)
-  await picture(page, `chat-${name}-${width}`, false)
-}
-
-/** Waits until the frame is as high as its page, no less and no more, and drawn. */
-async function fits(frame: Frame) {
-  await frame.evaluate(
-    () =>
-      new Promise<void>((resolve) => {
-        const check = () => {
-          const { height } = document.querySelector('main')?.getBoundingClientRect() ?? { height: 0 }
-          if (height > 0 && Math.abs(innerHeight - height) <= 1) requestAnimationFrame(() => resolve())
-          else requestAnimationFrame(check)
-        }
-        check()
-      }),
-  )
-}

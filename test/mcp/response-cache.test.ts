@@ -19,6 +19,7 @@ const request = {
   credentials: { address: '127.0.0.1' },
   options: { waitSeconds: 0, signal: new AbortController().signal },
   streams: true,
+  links: true,
 }
 const HELLO = { protocolVersion: '2025-06-18', capabilities: { roots: {} }, clientInfo: { name: 'x', version: '1' } }
 const CLIENT = { 'io.modelcontextprotocol/clientInfo': { name: 'a client', version: '2.1' } }
