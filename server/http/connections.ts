@@ -29,7 +29,7 @@ interface Connection {
 }
 
 /**
- * To be called before the server listens. Behind a proxy the address of a connection is the proxy's, whatever TRUST_PROXY says:
+ * To be called before the server listens. Behind a proxy the address of a connection is the proxy's, with TRUST_PROXY too:
  * headers belong to requests, and connections of a proxy carry those of many callers. The rule then only chooses among proxies.
  * @param limits `maxConnections`: at a time; `now`: a clock in milliseconds
  */

@@ -16,8 +16,8 @@ const EXPOSED = [
 ]
 const MAX_AGE_SECONDS = 7200
 
-/** Routes for operators, not for pages. They have `cors: false`; a preflight does not reach them, so it is matched here. */
-const PRIVATE = /^\/(metrics|readyz|healthz|operator(\/[^?]*)?)(\?|$)/
+/** Routes for operators or for pages of this service, not for other pages. They have `cors: false`; a preflight does not reach them, so it is matched here. */
+const PRIVATE = /^\/(metrics|readyz|healthz|try|operator(\/[^?]*)?)(\?|$)/
 
 /** Allows every request header that a preflight names: stock x402 clients send an unusual one. */
 export async function mountCors(app: FastifyInstance) {

@@ -19,25 +19,45 @@ const KEEP_MS = 1000
 
 /** The state of this process for `/readyz` and `/status`: its probes by name, and whether it is shutting down. */
 export function openReadiness(api: Api): () => Promise<Record<string, Check>> {
-  const probes = singleFlight(() => checkReadiness(api), KEEP_MS)
+  const probes = singleFlight(async () => ({ ...(await checkReadiness(api)), ...(await checkVerifier(api)) }), KEEP_MS)
   return async () => {
     const draining: Check = api.draining.aborted ? { ok: false, detail: 'shutting down' } : { ok: true }
     return { process: draining, ...(await probes()) }
   }
 }
 
+/** Only for the local verifier, which is always there a moment after the start: until then nothing is sold. */
+async function checkVerifier({ assessors, config }: Api): Promise<Record<string, Check>> {
+  if (config.assessment.kind !== 'local') return {}
+  const pause = await assessors.pause().catch(() => null)
+  return { verifier: pause ? { ok: false, detail: pause.reason } : { ok: true } }
+}
+
 export function mountHealth(app: FastifyInstance, api: Api, readiness: () => Promise<Record<string, Check>>) {
   const figures = singleFlight(() => readMetrics(api), KEEP_MS)
-  if (!api.config.operatorToken && isLive(api))
+  if (!api.config.operatorToken && isPublic(api))
     api.log.warn({ event: 'metrics_closed', reason: 'OPERATOR_TOKEN is not set' })
 
   app.get('/healthz', { config: { operation: 'healthz', cors: false } }, async () => ({ status: 'ok' }))
 
   app.get('/readyz', { config: { operation: 'readyz', cors: false } }, async (_request, reply) => {
-    const [checks, hasWorker] = await Promise.all([readiness(), within(WARNING_MS, api.assessors.hasWorker())])
+    const { assessors } = api
+    const [checks, hasWorker, problems] = await Promise.all([
+      readiness(),
+      within(WARNING_MS, assessors.hasWorker()),
+      within(
+        WARNING_MS,
+        assessors.problems().catch(() => []),
+      ),
+    ])
     const ready = Object.values(checks).every((check) => check.ok)
-    // Without a worker this process can still serve callers, so it stays ready.
-    const warnings = ready && hasWorker === false ? [NO_WORKER] : []
+    // Without a worker or a model this process can still serve callers what they bought, so it stays ready.
+    const warnings = [
+      ...(ready && hasWorker === false ? [NO_WORKER] : []),
+      ...(ready && api.config.assessment.kind === 'semantic'
+        ? (problems ?? []).map((one) => `${MODEL_AWAY} ${one}.`)
+        : []),
+    ]
     return reply
       .code(ready ? 200 : 503)
       .header('cache-control', 'no-store')
@@ -47,7 +67,7 @@ export function mountHealth(app: FastifyInstance, api: Api, readiness: () => Pro
   const limited = (request: FastifyRequest) => api.limits.spend(request.ip)
   app.get('/metrics', { config: { operation: 'metrics', cors: false }, onRequest: limited }, async (request, reply) => {
     const { operatorToken: token } = api.config
-    if (!token && isLive(api)) return reply.code(404).send('Metrics are closed here: OPERATOR_TOKEN is not set.\n')
+    if (!token && isPublic(api)) return reply.code(404).send('Metrics are closed here: OPERATOR_TOKEN is not set.\n')
     if (token && !isBearer(request.headers.authorization, token))
       return reply
         .code(401)
@@ -59,10 +79,11 @@ export function mountHealth(app: FastifyInstance, api: Api, readiness: () => Pro
 
 /** Longest wait in milliseconds for the data of a warning. */
 const WARNING_MS = 500
+const MODEL_AWAY = 'The model that assesses does not answer:'
 const NO_WORKER = 'No worker is alive: paid verifications wait for one.'
 
-function isLive({ config }: Api): boolean {
-  return config.paymentMode !== 'offline'
+function isPublic({ config }: Api): boolean {
+  return config.paymentMode !== 'offline' || config.offlinePublic
 }
 
 function isBearer(header: string | undefined, token: string): boolean {

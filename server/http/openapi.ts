@@ -1,18 +1,15 @@
-// The OpenAPI 3.1 document, made from the catalogue, and the page that shows it.
+// The OpenAPI 3.1 document, made from the catalogue. The pages of the reference show it.
 import { hash } from 'node:crypto'
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 import { z } from 'zod'
 import type { Api } from '../context.ts'
 import { type ErrorCode, errorTable } from '../errors.ts'
-import { PRICE } from '../interface/price.ts'
 import { nonCompleted } from '../interface/result.ts'
 import { errorCodes, type Operation } from '../operation.ts'
-import { findExamples } from '../pages/examples.ts'
-import { openSite } from '../pages/layout.ts'
-import { referencePage } from '../pages/reference-page.ts'
 import { isNotModified } from '../preconditions.ts'
 import { describeOffer, type Offer, type OfferConfig } from '../verification/offer.ts'
-import { sendPage } from './page-answers.ts'
+import { paymentInfoOf } from './payment-info.ts'
+import { mountReference } from './reference.ts'
 
 export function mountOpenApi(app: FastifyInstance, api: Api, catalog: readonly Operation[]) {
   const document = buildDocument(api, catalog)
@@ -25,18 +22,7 @@ export function mountOpenApi(app: FastifyInstance, api: Api, catalog: readonly O
     if (isNotModified({ ifNoneMatch: request.headers['if-none-match'] }, tag)) return reply.code(304).send()
     return reply.type('application/json; charset=utf-8').send(bytes)
   })
-  const render = async () => referencePage(await openSite(api), { document, catalog, examples: await findExamples() })
-  let reference: { baseUrl: string; page: Promise<string> } | undefined
-  app.get('/docs', { config: { operation: 'docs' }, onRequest: limited }, async (_request, reply) => {
-    // Rendered once. It depends only on the address, which is known when the service listens.
-    if (reference?.baseUrl !== api.baseUrl) reference = { baseUrl: api.baseUrl, page: render() }
-    try {
-      return await sendPage(reply, await reference.page)
-    } catch (error) {
-      reference = undefined
-      throw error
-    }
-  })
+  mountReference(app, api, { document, catalog })
 }
 
 /** Exported for the tests, which compare it with the routes. */
@@ -54,11 +40,12 @@ export function buildDocument(
       title: 'Countersign',
       version: '1.0.0',
       description: [INTRODUCTION, describeSale(offer), offer.scope, REFERENCE, errorList()].join('\n\n'),
+      license: { name: 'Apache License 2.0', identifier: 'Apache-2.0' },
     },
     servers: [{ url: config.baseUrl ?? '/' }],
     paths,
     components: {
-      schemas: { NonCompleted: schemaOf(nonCompleted), Failure: schemaOf(failure) },
+      schemas: { NonCompleted: schemaOf(nonCompleted), Offer: schemaOf(offered), Failure: schemaOf(failure) },
       securitySchemes: {
         apiKey: { type: 'http', scheme: 'bearer', description: 'An API key of the account: ctk_...' },
         recoveryToken: { type: 'http', scheme: 'bearer', description: 'The value of X-Service-Recovery-Token.' },
@@ -81,6 +68,8 @@ const REFERENCE =
 function describeSale({ closed, summary, outcomes }: Offer) {
   return [...(closed ? [closed] : []), summary, outcomes].join(' ')
 }
+
+const offered = nonCompleted.extend({ how_to_call: z.looseObject({}).optional() })
 
 /** The body of every failure of the control toolkit. */
 const failure = z.strictObject({
@@ -144,23 +133,25 @@ function queryParameter(name: string, input: Schema) {
   return { name, in: 'query', required: input.required?.includes(name) ?? false, schema: input.properties?.[name] }
 }
 
-function bodyOf({ method, rawBody }: Operation, input: Schema, inPath: string[]) {
+function bodyOf({ method, rawBody, otherwise }: Operation, input: Schema, inPath: string[]) {
   if (rawBody)
     return { requestBody: { required: true, content: { [BYTES]: { schema: { maxLength: rawBody.limit } } } } }
   const members = Object.entries(input.properties ?? {}).filter(([name]) => !inPath.includes(name))
   if (method === 'GET' || members.length === 0) return {}
   const required = input.required?.filter((name) => !inPath.includes(name)) ?? []
   const schema = { ...input, properties: Object.fromEntries(members), required }
-  return { requestBody: { required: required.length > 0, content: { [JSON_BODY]: { schema } } } }
+  const taken = otherwise ? { anyOf: [schema, schemaOf(otherwise.input, 'input')] } : schema
+  return { requestBody: { required: required.length > 0, content: { [JSON_BODY]: { schema: taken } } } }
 }
 
 const JSON_BODY = 'application/json'
 const BYTES = 'application/octet-stream'
 
-function securityOf({ access }: Operation) {
-  switch (access) {
+function securityOf(operation: Operation) {
+  switch (operation.access) {
     case 'public':
-      return {}
+    case 'terms':
+      return { security: [] }
     case 'account':
       return { security: [{ apiKey: [] }] }
     case 'recovery':
@@ -168,14 +159,13 @@ function securityOf({ access }: Operation) {
     case 'proof':
       return { security: [{ payment: [] }] }
     case 'payment':
-      return {
-        security: [{}, { payment: [] }],
-        'x-payment-info': {
-          price: { mode: 'fixed', currency: 'USD', amount: PRICE.usd },
-          protocols: [{ x402: {} }],
-        },
-      }
+      return { security: [{}, { payment: [] }], 'x-payment-info': paymentInfoOf(operation) }
   }
+}
+
+/** Whether it can be bought without a key. */
+function takesAnyCall(operation: Operation): boolean {
+  return operation.answers === 'verification' && operation.unpaid !== undefined
 }
 
 function headerParameters(operation: Operation) {
@@ -204,7 +194,8 @@ function headerParameters(operation: Operation) {
     description: 'The same key with the same body returns the same answer.',
     schema: { type: 'string', pattern: '^[\\x21-\\x7e]{1,255}$' },
   }
-  if (operation.access === 'payment') return [key, prefer]
+  if (operation.access === 'terms') return []
+  if (operation.access === 'payment') return [{ ...key, required: !takesAnyCall(operation) }, prefer]
   if (operation.answers === 'verification') return [prefer]
   if (operation.pending) return [prefer]
   if (operation.errors?.includes('idempotency_conflict')) return [optionalKey]
@@ -223,7 +214,7 @@ const HEADERS = {
 }
 type HeaderName = keyof typeof HEADERS
 
-const VERIFICATION_ANSWERS: Record<string, { about: string; headers?: HeaderName[]; only?: 'payment' }> = {
+const VERIFICATION_ANSWERS: Record<string, { about: string; headers?: HeaderName[]; only?: 'payment' | 'recovery' }> = {
   202: {
     about: 'In progress, or the settlement outcome is unknown. Retry the same payment, never a new one.',
     headers: ['Retry-After', 'Location', 'X-Service-Recovery-Token'],
@@ -233,7 +224,7 @@ const VERIFICATION_ANSWERS: Record<string, { about: string; headers?: HeaderName
     about: 'Payment required, invalid, or provably not settled. Nothing was charged.',
     headers: ['PAYMENT-REQUIRED'],
   },
-  404: { about: 'Unknown request, or the token is of another request' },
+  404: { about: 'Unknown request, or the token is of another request', only: 'recovery' },
   409: { about: 'The key or the payment belongs to another request', only: 'payment' },
   410: { about: 'Quote or result expired' },
   415: { about: 'Content-Type must be application/json', only: 'payment' },
@@ -243,34 +234,51 @@ const VERIFICATION_ANSWERS: Record<string, { about: string; headers?: HeaderName
       'POST with the same key is answered 402 and may be paid again; recovery answers this until a payment is bound.',
   },
   429: { about: 'Rate limited, or too much in flight. The same call may be repeated.', headers: ['Retry-After'] },
-  503: { about: 'Disabled, at capacity, or a provider does not answer. Retry the same request.' },
+  503: {
+    about:
+      'Disabled, at capacity, or a provider does not answer. Retry the same request. With `capacity_exceeded` and a ' +
+      '`request_id`, the service was too busy to finish this request: it failed uncharged, and what 422 says of `retryable` ' +
+      'true holds for it.',
+    headers: ['Retry-After'],
+  },
 }
+
+/** The headers of a 200. A recovery repeats neither the settlement nor that the purchase existed: both are known there. */
+const PURCHASED: HeaderName[] = ['X-Service-Recovery-Token', 'X-Service-Idempotent-Replay', 'PAYMENT-RESPONSE']
+const RECOVERED: HeaderName[] = ['X-Service-Recovery-Token']
 
 /** The statuses of an operation that looks up what is stored and buys nothing. */
 const LOOKUP_STATUSES = ['404', '429', '503']
+const TERMS_STATUSES = ['402', '429', '503']
+
+/** At the door for stock clients, a 402 says how to call it. */
+function bodyNameOf(operation: Operation, status: string) {
+  const isOffer = operation.answers === 'verification' && operation.through === 'buy' && status === '402'
+  return isOffer ? 'Offer' : 'NonCompleted'
+}
 
 function verificationResponses(operation: Operation) {
   const lookup = operation.answers === 'plain'
   const success = {
     description: 'Success',
     content: { [JSON_BODY]: { schema: schemaOf(operation.output) } },
-    ...(operation.access !== 'public' &&
-      !lookup && {
-        headers: pick(['X-Service-Recovery-Token', 'X-Service-Idempotent-Replay', 'PAYMENT-RESPONSE']),
-      }),
+    ...(!lookup && { headers: pick(operation.access === 'payment' ? PURCHASED : RECOVERED) }),
   }
   if (operation.access === 'public') return { 200: success }
   const others = Object.entries(VERIFICATION_ANSWERS)
-    .filter(([status, { only }]) => (lookup ? LOOKUP_STATUSES.includes(status) : !only || only === operation.access))
+    .filter(([status, { only }]) => {
+      if (operation.access === 'terms') return TERMS_STATUSES.includes(status)
+      return lookup ? LOOKUP_STATUSES.includes(status) : !only || only === operation.access
+    })
     .map(([status, { about, headers }]) => [
       status,
       {
         description: about,
-        content: { [JSON_BODY]: { schema: { $ref: '#/components/schemas/NonCompleted' } } },
+        content: { [JSON_BODY]: { schema: { $ref: `#/components/schemas/${bodyNameOf(operation, status)}` } } },
         ...(headers && { headers: pick(headers) }),
       },
     ])
-  return { 200: success, ...Object.fromEntries(others) }
+  return { ...(operation.access !== 'terms' && { 200: success }), ...Object.fromEntries(others) }
 }
 
 function controlResponses(operation: Operation) {

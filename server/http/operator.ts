@@ -8,7 +8,7 @@ import { singleFlight } from '../db/single-flight.ts'
 import { AppError } from '../errors.ts'
 import { disconnected } from '../http-request.ts'
 import { setDisabled } from '../operate/accounts.ts'
-import { ACTIONS, isSignedOut, listActions, recorded } from '../operate/actions.ts'
+import { ACTIONS, countRefusal, isSignedOut, listActions, readRefusals, recorded } from '../operate/actions.ts'
 import { listUndelivered, redeliverAsOperator } from '../operate/alerts.ts'
 import { askDrain } from '../operate/drain.ts'
 import { listDeadJobs, redrive } from '../operate/jobs.ts'
@@ -80,13 +80,12 @@ function mountSignIn(app: FastifyInstance, api: Api) {
     await api.limits.spendSignIn(request.ip)
     const isRight = isOperatorToken(fieldsOf(request).get('token') ?? '', operatorToken)
     const { cookie, session } = openSession(api)
-    await recorded(api.db, { action: 'sign_in', subject: '', session: isRight ? session.id : '' }, async () =>
-      isRight ? 'signed_in' : 'refused',
-    )
     if (!isRight) {
+      await countRefusal(api.db)
       api.log.warn({ event: 'operator_refused' })
       return sendPage(reply, signInPage(site, { problem: 'That is not the token.' }), { ...PRIVATE, status: 403 })
     }
+    await recorded(api.db, { action: 'sign_in', subject: '', session: session.id }, async () => 'signed_in')
     return reply
       .code(303)
       .headers({ location: '/operator?signed-in', 'set-cookie': cookie, 'cache-control': 'no-store' })
@@ -152,6 +151,7 @@ function mountDashboard(app: FastifyInstance, api: Api) {
     const done = latest?.outcome ? { action: latest.action, outcome: latest.outcome } : null
     return operatorActionsPage(site, formToken, {
       actions,
+      refusals: await readRefusals(db),
       done,
       next: found.length > PAGE ? (actions.at(-1)?.action_id ?? null) : null,
     })

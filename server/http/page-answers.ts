@@ -25,6 +25,7 @@ interface PageAnswer {
   /** See `pageHeaders`. */
   forms?: boolean
   secret?: boolean
+  recomputes?: boolean
   headers?: Record<string, string>
 }
 
@@ -56,7 +57,7 @@ export function sendAsset(asset: Asset, caching: string, { headers }: FastifyReq
   return reply.type(asset.type).send(bytes)
 }
 
-/** An error as a page for a browser that navigates, as JSON for everybody else. */
+/** An error as a page for a browser that navigates, as JSON for all other callers. */
 export async function sendError(api: Api, request: FastifyRequest, reply: FastifyReply, answer: FailureAnswer) {
   const page = await pageOf(api, request, answer)
   const { 'content-type': _json, ...headers } = answer.headers
@@ -64,7 +65,7 @@ export async function sendError(api: Api, request: FastifyRequest, reply: Fastif
   return reply.code(answer.status).headers(answer.headers).send(answer.body)
 }
 
-/** Null for callers who get JSON: the verification routes have the interface's bodies for everybody. */
+/** Null for callers who get JSON: the verification routes have the interface's bodies for all callers. */
 async function pageOf(api: Api, request: FastifyRequest, { status, body }: FailureAnswer) {
   const { method, url, headers, log } = request
   if (method !== 'GET' || isOfInterface(request) || !asksForHtml(headers.accept)) return null

@@ -6,7 +6,7 @@ import { authorize, type CountedCall, countCall } from '../access.ts'
 import { addressKey } from '../accounts/address-key.ts'
 import type { Api } from '../context.ts'
 import { AppError, publicError, UnavailableError } from '../errors.ts'
-import { bearerOf, disconnected, frameworkRefusal, joinHeader } from '../http-request.ts'
+import { bearerOf, disconnected, frameworkRefusal, joinHeader, parseJson } from '../http-request.ts'
 import { type Call, execute, MAX_WAIT_SECONDS, type Operation } from '../operation.ts'
 import {
   type FailureAnswer,
@@ -28,7 +28,12 @@ type OperationRequest = FastifyRequest<Parts>
 
 export async function mountRoutes(app: FastifyInstance, api: Api, catalog: readonly Operation[]) {
   app.decorateRequest('counted')
-  for (const operation of catalog) if (!operation.rawBody) mount(operation, app, api)
+  for (const operation of catalog) if (!operation.rawBody && !takesAnyBody(operation)) mount(operation, app, api)
+  await app.register(async (any) => {
+    any.removeAllContentTypeParsers()
+    any.addContentTypeParser('*', { parseAs: 'buffer' }, (_request, body, done) => done(null, body))
+    for (const operation of catalog) if (takesAnyBody(operation)) mount(operation, any, api)
+  })
   await app.register(async (raw) => {
     raw.removeAllContentTypeParsers()
     raw.addContentTypeParser(BYTES_TYPE, { parseAs: 'buffer' }, (_request, body, done) => done(null, body))
@@ -36,18 +41,37 @@ export async function mountRoutes(app: FastifyInstance, api: Api, catalog: reado
   })
 }
 
+/** Whether a call without a payment is answered with any body. */
+function takesAnyBody(operation: Operation): boolean {
+  return operation.answers === 'verification' && operation.unpaid !== undefined
+}
+
 function mount(operation: Operation, app: FastifyInstance, api: Api) {
   app.route<Parts>({
     method: operation.method,
     url: operation.path.replace(/\{(\w+)\}/g, ':$1'),
-    ...(operation.rawBody && { bodyLimit: operation.rawBody.limit }),
+    ...bodyLimitOf(operation),
     // Before the body is read, so that a call whose body cannot be parsed counts as well.
     onRequest: async (request) => {
       request.counted = await countAndAuthorize(operation, request, api)
     },
     config: { operation: operation.name, bodyType: operation.rawBody ? BYTES_TYPE : JSON_TYPE },
     handler: (request, reply) => handle(operation, request, reply, api),
+    ...(takesAnyBody(operation) && { errorHandler: despiteType(operation, api) }),
   })
+}
+
+function bodyLimitOf({ rawBody, bodyLimit = rawBody?.limit }: Operation) {
+  return bodyLimit === undefined ? {} : { bodyLimit }
+}
+
+/** The framework refuses a content type that it cannot read, which a call without a payment may have. */
+function despiteType(operation: Operation, api: Api) {
+  return async (error: unknown, request: FastifyRequest, reply: FastifyReply) => {
+    if (frameworkRefusal(error) !== 'content_type') throw error
+    // The cast is safe: the route of this operation was matched, and its parts were read.
+    return handle(operation, request as OperationRequest, reply, api)
+  }
 }
 
 async function countAndAuthorize(
@@ -63,8 +87,9 @@ async function countAndAuthorize(
 async function handle(operation: Operation, request: OperationRequest, reply: FastifyReply, api: Api) {
   const { ip: address, headers, counted } = request
   const preferred = preferredWait(headers.prefer)
-  using seat = preferred ? api.seats.take(counted?.caller?.accountId ?? addressKey(address)) : null
-  const wait = preferred && !seat ? null : preferred
+  const wanted = preferred ?? (operation.answers === 'verification' && operation.waits ? MAX_WAIT_SECONDS : 0)
+  using seat = wanted ? api.seats.take(counted?.caller?.accountId ?? addressKey(address)) : null
+  const wait = seat ? wanted : 0
   const call: Call = {
     api,
     credentials: {
@@ -77,13 +102,13 @@ async function handle(operation: Operation, request: OperationRequest, reply: Fa
       idempotencyKey: joinHeader(headers['idempotency-key']),
       ifMatch: joinHeader(headers['if-match']),
       ifNoneMatch: joinHeader(headers['if-none-match']),
-      waitSeconds: wait ?? 0,
+      waitSeconds: wait,
       signal: wait ? disconnected(reply.raw) : NEVER,
     },
   }
   const answer = await answerCall(operation, () => inputOf(operation, request), call)
-  if (wait !== null && (answer.status === 200 || answer.status === 202))
-    answer.headers['preference-applied'] = `wait=${wait}`
+  const applied = preferred !== null && (wait > 0 || preferred === 0)
+  if (applied && (answer.status === 200 || answer.status === 202)) answer.headers['preference-applied'] = `wait=${wait}`
   return write(reply, answer)
 }
 
@@ -92,7 +117,10 @@ const NEVER = new AbortController().signal
 
 async function answerCall(operation: Operation, read: () => unknown, call: Call): Promise<HttpAnswer> {
   if (operation.answers === 'verification')
-    return renderAnswer(await execute(operation, read, call), call.api, { recovery: operation.access === 'recovery' })
+    return renderAnswer(await execute(operation, read, call), call.api, {
+      recovery: operation.access === 'recovery',
+      through: operation.through,
+    })
   const { status, headers, body } = await execute(operation, read, call)
   return { status, headers: { ...headers }, body }
 }
@@ -117,18 +145,32 @@ function inputOf(operation: Operation, request: OperationRequest): unknown {
   return { ...given, ...path }
 }
 
-function bodyOf(operation: Operation, { body, headers }: OperationRequest): object {
+function bodyOf(operation: Operation, { body: given, headers }: OperationRequest): object {
   const type = headers['content-type']
+  const body = takesAnyBody(operation) ? parseBody(given, type) : given
   if (operation.rawBody) {
     if (type === undefined) throw wrongType(BYTES_TYPE)
     return { [operation.rawBody.member]: body ?? Buffer.alloc(0) }
   }
   if (body === undefined && !needsBody(operation)) return {}
-  if (body === undefined && !/^application\/json *(;|$)/i.test(type ?? '')) throw wrongType(JSON_TYPE)
+  if (body === undefined && !JSON_HEADER.test(type ?? '')) throw wrongType(JSON_TYPE)
   if (body === undefined || body === null || typeof body !== 'object' || Array.isArray(body))
     throw new AppError('invalid_request', 'The body must be a JSON object.')
   return body
 }
+
+/** The body of a request whose content type was not checked before. @param given bytes, or nothing */
+function parseBody(given: unknown, type: string | undefined): unknown {
+  if (!(given instanceof Buffer) || given.length === 0) return undefined
+  if (!JSON_HEADER.test(type ?? '')) throw wrongType(JSON_TYPE)
+  try {
+    return parseJson(given)
+  } catch (error) {
+    throw new AppError('invalid_request', 'The body is not JSON in UTF-8.', { cause: error })
+  }
+}
+
+const JSON_HEADER = /^application\/json *(;|$)/i
 
 function wrongType(expected: string, cause?: unknown) {
   return new AppError('unsupported_media_type', `Content-Type must be ${expected}.`, { cause })

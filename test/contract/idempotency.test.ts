@@ -240,6 +240,8 @@ t.test(
         t.equal(error.code, 'quote_expired')
         t.equal(error.retryable, false)
       }
+      const other = { ...harbour, claim: 'Another claim.' }
+      await expectNonCompleted(t, await system.ask({ key, body: other }), 410, `${about}, another body`)
     }
     const payingHeaders = { ...headers, ...WAIT }
     await expectGone('expired')
@@ -280,10 +282,13 @@ t.test('a result past retention: 410, before pruning and after; the tombstone st
   )
   // Another process, which has not cached the result.
   await using twin = await system.openTwin()
+  const { headers: otherPayment } = await quote(randomUUID())
+  const otherBody = { ...harbour, claim: 'It has three piers.' }
+  const calls = [{}, { headers }, { headers: otherPayment }, { body: otherBody }, { body: otherBody, headers }]
   const expectGone = async (about: string) => {
-    for (const given of [undefined, headers]) {
-      const { error } = await expectNonCompleted(t, await system.ask({ key, headers: given, at: twin }), 410, about)
-      t.equal(error.code, 'result_expired')
+    for (const call of calls) {
+      const { error } = await expectNonCompleted(t, await system.ask({ key, ...call, at: twin }), 410, about)
+      t.equal(error.code, 'result_expired', JSON.stringify(Object.keys(call)))
     }
     const recovered = await system.recover(id, token, {}, twin)
     const { error } = await expectNonCompleted(t, recovered, 410, `${about}, recovery`)

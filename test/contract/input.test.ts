@@ -1,10 +1,19 @@
 // Valid and invalid bodies of a verification request, by table. Every refusal has a listed status and the error shape.
 import { randomUUID } from 'node:crypto'
 import t from 'tap'
-import { buildCheck, checkRequest, expectNonCompleted } from '../interface.schema.ts'
-import { startSystem, VERIFY } from '../system.ts'
+import { buildCheck, checkRequest, expectCompleted, expectNonCompleted } from '../interface.schema.ts'
+import { PAGE, payingFetch, startSystem, VERIFY } from '../system.ts'
 
-const system = await startSystem()
+const moved = (location: string) => ({ status: 302, headers: { location }, body: '' })
+const system = await startSystem({
+  pages: {
+    '/to-brackets': moved('/facts?a|b[c]'),
+    '/to-percent': moved('/100% ?%zz'),
+    '/facts?a%7Cb%5Bc%5D': PAGE,
+    '/100%25%20?%25zz': PAGE,
+    '/harbour?q=%c3%bc': PAGE,
+  },
+})
 t.teardown(() => system[Symbol.asyncDispose]())
 
 const source_url = system.site.url('/harbour')
@@ -80,6 +89,29 @@ const bySchema: Record<string, unknown> = {
   'source_url of 100000': { source_url: urlOfLength(50_000), claim },
   'source_url of 2048': { source_url: urlOfLength(2048), claim },
   'source_url with an open bracket': { source_url: 'https://[::1/', claim },
+  ...Object.fromEntries(
+    [
+      '?tags[]=a',
+      '?a|b',
+      '?<',
+      '?>',
+      '?"',
+      '/\\',
+      '?\\',
+      '?^',
+      '?{',
+      '?}',
+      '?`',
+      '?%zz',
+      '?%',
+      '/%4',
+      '/[',
+      '/|',
+      '#a#b',
+    ].map((tail) => [`source_url with ${tail}`, { source_url: source_url + tail, claim }]),
+  ),
+  'source_url with escapes': { source_url: `${source_url}?tags%5B%5d=a&b=%7C%25#x`, claim },
+  'source_url with sub-delimiters': { source_url: `${source_url}?!$&'()*+,;=:@/?`, claim },
 
   'options null': { ...good, options: null },
   'options array': { ...good, options: [] },
@@ -201,6 +233,17 @@ t.test('bodies as bytes', async (t) => {
     if (expected === 400) t.equal(error.code, 'invalid_request', about)
     if (about === 'an IRI') t.match(error.message, /encod/i, 'with the advice to encode it')
   }
+})
+
+t.test('a URL that is no URI is refused with what to encode', async (t) => {
+  const body = JSON.stringify({ source_url: `${source_url}?tags[]=a|b`, claim })
+  const { error } = await expectNonCompleted(t, await post(body), 400)
+  t.match(error.message, /source_url: .*"\[" as %5B.*"\]" as %5D.*"\|" as %7C/)
+})
+
+t.test('a host with an underscore is no invalid request', async (t) => {
+  const response = await post(JSON.stringify({ source_url: 'https://a_b.example.com/', claim }))
+  await expectNonCompleted(t, response, 402)
 })
 
 t.test('a message that is cut within the name of an unknown field is well-formed Unicode', async (t) => {
@@ -326,4 +369,21 @@ t.test('Idempotency-Key', async (t) => {
   twice.append('idempotency-key', randomUUID())
   const response = await fetch(system.url(VERIFY), { method: 'POST', headers: twice, body: text })
   await expectNonCompleted(t, response, 400, 'two keys')
+})
+
+t.test('whatever the page redirects to, the result that is sold is one by its schema, formats included', async (t) => {
+  for (const path of ['/to-brackets', '/to-percent']) {
+    const body = { source_url: system.site.url(path), claim }
+    const bought = await system.ask({ key: randomUUID(), body, fetch: payingFetch(), headers: { prefer: 'wait=20' } })
+    const { result } = await expectCompleted(t, bought)
+    t.equal(result.source.requested_url, body.source_url)
+    t.match(result.source.final_url, path === '/to-percent' ? /100%25%20\?%25zz$/ : /facts\?a%7Cb%5Bc%5D$/)
+  }
+})
+
+t.test('the URL that was submitted is in the result as it was written', async (t) => {
+  const body = { source_url: `${source_url}?q=%c3%bc#part`, claim }
+  const bought = await system.ask({ key: randomUUID(), body, fetch: payingFetch(), headers: { prefer: 'wait=20' } })
+  const { result } = await expectCompleted(t, bought)
+  t.equal(result.source.requested_url, body.source_url)
 })

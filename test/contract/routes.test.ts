@@ -171,6 +171,8 @@ t.test('refusals by the HTTP parser have the same shape', async (t) => {
     ['malformed chunks', `${head}Idempotency-Key: ${randomUUID()}\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n`, 400],
     ['an expectation that cannot be met', `${good}Expect: cakes\r\n\r\n${body}`, 400],
     ['a header without a name', `${good}: x\r\n\r\n${body}`, 400],
+    ['two hosts', good.replace('Host: x\r\n', 'Host: x\r\nHost: y\r\n').concat('\r\n', body), 400],
+    ['two equal hosts', good.replace('Host: x\r\n', 'Host: x\r\nhOST: x\r\n').concat('\r\n', body), 400],
     ['no host', good.replace('Host: x\r\n', '').concat('\r\n', body), 400],
   ]
   for (const [about, lines, status] of cases) {

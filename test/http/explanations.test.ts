@@ -5,10 +5,8 @@ import { join } from 'node:path'
 import t from 'tap'
 import { readConfig } from '../../server/config.ts'
 import { configuredMethodologies, explain } from '../../server/verification/methodology.ts'
-import { riskFlagMeanings as literalFlagMeanings } from '../../workers/assessment/literal-risk-flags.ts'
-import { pageFlagMeanings } from '../../workers/assessment/page-risk-flags.ts'
 import { semanticProcedure } from '../../workers/assessment/procedure.ts'
-import { semanticFlagMeanings } from '../../workers/assessment/semantic-risk-flags.ts'
+import { literalFlagMeanings, pageFlagMeanings, semanticFlagMeanings } from '../../workers/assessment/risk-flags.ts'
 import { retrievalRiskFlags } from '../../workers/retrieval/risk-flags.ts'
 import { riskFlagMeanings as textFlagMeanings } from '../../workers/text/risk-flags.ts'
 import { openAccountHarness } from '../accounts/harness.ts'
@@ -88,10 +86,10 @@ t.test('the methodology_version of a result is explained', async (t) => {
 
 t.test('without a worker the version follows from the configuration, and is explained', async (t) => {
   const model = { ANTHROPIC_API_KEY: 'k', ANTHROPIC_BASE_URL: 'http://127.0.0.1:9', ANTHROPIC_MODEL: 'org/model@1' }
-  for (const env of [{}, model, { ...model, ASSESSMENT: 'literal' }]) {
+  for (const env of [{ ASSESSMENT: 'literal' }, { ASSESSMENT: 'local' }, model, { ...model, ASSESSMENT: 'literal' }]) {
     await using desk = await office.openApiProcess(env)
     const { methodology_version: version } = (await desk.call('GET', '/api/agent/v1/capabilities')).body
-    t.match(version, /^retrieval-\d+\+text-\d+\S* (literal|semantic)-\d+\S*\+gate-\d+$/)
+    t.match(version, /^retrieval-\d+\+text-\d+\S* (literal|local|semantic)-\d+\S*\+gate-\d+$/)
     t.equal(version, configuredMethodologies(readConfig(env))[0])
     const { status, body } = await desk.call('GET', at(version))
     t.equal(status, 200, version)
@@ -106,7 +104,7 @@ t.test('without a worker the version follows from the configuration, and is expl
 })
 
 t.test('a version of an earlier result is explained as not in force; an unknown one is 404', async (t) => {
-  const [version] = configuredMethodologies(readConfig({}))
+  const [version] = configuredMethodologies(readConfig({ ASSESSMENT: 'literal' }))
   const earlier = version.replace(/icu-[\d.]+/, 'icu-1.0')
   t.match((await office.call('GET', at(earlier))).body, { methodology_version: earlier, in_force: false })
   for (const unknown of [
@@ -128,7 +126,7 @@ t.test('a version of an earlier result is explained as not in force; an unknown 
 })
 
 t.test('any model name can be part of a version', (t) => {
-  const [version] = configuredMethodologies(readConfig({}))
+  const [version] = configuredMethodologies(readConfig({ ASSESSMENT: 'literal' }))
   const observation = version.split(' ')[0]
   for (const model of ['claude-haiku-5-5', 'org/model:tag@1', 'a b+c', 'x'.repeat(200), 'ünï']) {
     const parts = explain(`${observation} ${semanticProcedure(model, 24_000)}+gate-1`)

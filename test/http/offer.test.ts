@@ -100,6 +100,30 @@ t.test('with a model, every text names its verdict', async (t) => {
   t.match(example, { claim_support: 'supports' })
 })
 
+t.test('without a model, every text names the local verifier and its accuracy', async (t) => {
+  const { sold, overMcp, capabilities, example } = await read({ ASSESSMENT: 'local' })
+  for (const [where, text] of Object.entries({ ...sold, ...overMcp })) {
+    if (where === 'the prompt') t.match(text, /Cite only if claim_support is "supports"/)
+    else
+      t.match(
+        text,
+        /the verdict of the local verifier local-1.* 90 of 100 verdicts for a claim and 88 of 100 against one were right/s,
+        where,
+      )
+    t.notMatch(text, QUOTED, where)
+    t.notMatch(text, JUDGED, where)
+  }
+  t.match(capabilities.methodology_version, /^retrieval-\S+ local-1\+[0-9a-f]{16}\+/)
+  t.match(example, { claim_support: 'supports' })
+})
+
+t.test('with a local fallback, every text describes it', async (t) => {
+  const { sold, overMcp } = await read({ ...MODEL, ASSESSMENT_FALLBACK: 'local' })
+  const described: Record<string, string> = { ...sold, 'the tool': overMcp['the tool'] ?? '' }
+  for (const where of ['capabilities.description', 'llms.txt', 'openapi.info', 'the tool', 'the prices'])
+    t.match(described[where], /the local verifier gives the verdict, at the same price.*local_fallback/s, where)
+})
+
 t.test('with the literal fallback, every text describes it', async (t) => {
   const { sold, overMcp } = await read({ ...MODEL, ASSESSMENT_FALLBACK: 'literal' })
   const described: Record<string, string> = { ...sold, 'the tool': overMcp['the tool'] ?? '' }

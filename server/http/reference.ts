@@ -1,0 +1,42 @@
+// The pages of the reference below /docs, and the index that their search fetches.
+import type { FastifyInstance, FastifyRequest } from 'fastify'
+import type { Api } from '../context.ts'
+import { AppError } from '../errors.ts'
+import type { Operation } from '../operation.ts'
+import { findDocuments } from '../pages/documents.ts'
+import { findExamples } from '../pages/examples.ts'
+import { openSite, type Site } from '../pages/layout.ts'
+import { type ApiDocument, errorsPage, operationPage, referenceIndex } from '../pages/reference-page.ts'
+import { searchEntries } from '../pages/search-entries.ts'
+import { sendPage } from './page-answers.ts'
+
+interface Reference {
+  document: ApiDocument
+  catalog: readonly Operation[]
+}
+
+export function mountReference(app: FastifyInstance, api: Api, { document, catalog }: Reference) {
+  const limited = (request: FastifyRequest) => api.limits.spend(request.ip)
+  const docs = (path: string, make: (site: Site, name: string) => Promise<string> | string) =>
+    app.get<{ Params: { name?: string } }>(
+      path,
+      { config: { operation: 'docs' }, onRequest: limited },
+      async ({ params }, reply) => sendPage(reply, await make(await openSite(api), params.name ?? '')),
+    )
+  const canTry = api.config.paymentMode === 'offline'
+  docs('/docs', (site) => referenceIndex(site, catalog))
+  docs('/docs/errors', (site) => errorsPage(site, catalog))
+  docs('/docs/:name', async (site, name) => {
+    const page = operationPage(site, { document, catalog, examples: await findExamples(), canTry }, name)
+    if (page === undefined) throw new AppError('not_found', 'The reference has no such operation.')
+    return page
+  })
+  let index: Promise<Buffer> | undefined
+  app.get('/docs/search.json', { config: { operation: 'docs' }, onRequest: limited }, async (_request, reply) => {
+    index ??= findDocuments().then((documents) => Buffer.from(JSON.stringify(searchEntries(documents, catalog))))
+    return reply
+      .header('cache-control', 'no-cache')
+      .type('application/json; charset=utf-8')
+      .send(await index)
+  })
+}
