@@ -3,8 +3,9 @@
 import { createHash, randomUUID } from 'node:crypto'
 import type { Operation } from '../../server/operation.ts'
 import type { Example, ExampleResults, Examples } from '../../server/pages/examples.ts'
-import { modelEnv, openMessagesServer, verdictOn } from '../assessment/messages-server.ts'
+import { modelEnv, openMessagesServer, verdictOn } from '../assessment/semantic/messages-server.ts'
 import { payingFetch, type System, signPayment, startSystem, termsOf, VERIFY } from '../system.ts'
+import { until } from '../until.ts'
 
 const PAGE = `<!doctype html><title>Kelby harbour</title><h1>The harbour of Kelby</h1>
 <p>The harbour was opened in 1874 by the county engineer, two years later than planned. It has three piers and a lighthouse
@@ -108,6 +109,26 @@ async function recordPurchase(system: System, call: Call, examples: Record<strin
   if (bought?.status !== 200) throw new Error('The purchase was not completed.')
   // Longer than anybody reads; the terms of a wallet make it.
   bought.headers['PAYMENT-SIGNATURE'] = '$SIGNATURE'
+  const several = {
+    source_url: order.source_url,
+    claims: [CLAIM, 'It has three piers.'],
+    context: 'The harbour of Kelby',
+  }
+  const path = '/api/agent/v1/verify-claims'
+  const quoted = await fetch(system.url(path), {
+    method: 'POST',
+    headers: { 'content-type': 'application/json', 'idempotency-key': 'an-example-77e0b39c1d' },
+    body: JSON.stringify(several),
+  })
+  const { header: paid } = await signPayment(termsOf(quoted))
+  const severalHeaders = { ...headers, 'Idempotency-Key': 'an-example-77e0b39c1d' }
+  await call('verify_claims', {}, { body: several, headers: { ...severalHeaders, 'PAYMENT-SIGNATURE': paid } })
+  if (examples.verify_claims) examples.verify_claims.headers['PAYMENT-SIGNATURE'] = '$SIGNATURE'
+  await call('get_terms')
+  const terms = termsOf(await fetch(system.url('/api/agent/v1/buy')))
+  const { header: signature } = await signPayment(terms)
+  await call('buy_source', {}, { body: order, headers: { 'PAYMENT-SIGNATURE': signature } })
+  if (examples.buy_source) examples.buy_source.headers['PAYMENT-SIGNATURE'] = '$SIGNATURE'
   const { request_id } = bought.body as { request_id: string }
   const token = { Authorization: `Bearer ${bought.answerHeaders['x-service-recovery-token']}` }
   await call('get_request', { request_id }, { headers: token })
@@ -225,17 +246,24 @@ async function recordWatch(call: Call, name: string, isCitation: boolean) {
 
 /** One result by each kind of assessment. The model's part is played by a script; everything else is the service. */
 export async function recordResults(): Promise<ExampleResults> {
-  const semantic = await buyWith(async (asked) =>
-    verdictOn(asked, 'opened in 1874', 'contradicts', 'contradicts', 'other_value'),
-  )
-  return { literal: await buyWith(null), semantic }
+  const semantic = await buyWith(async (asked) => verdictOn(asked, 'opened in 1874', 'contradicts', 'other_value'))
+  return {
+    literal: await buyWith(null),
+    local: await buyWith(null, { ASSESSMENT: 'local', VERIFIER_THREADS: '1' }),
+    semantic,
+  }
 }
 
-async function buyWith(script: Parameters<typeof openMessagesServer>[0] | null) {
+async function buyWith(script: Parameters<typeof openMessagesServer>[0] | null, env: Record<string, string> = {}) {
   await using model = script && (await openMessagesServer(script))
-  await using system = await startSystem({ pages: PAGES, ...(model && { env: modelEnv(model) }) })
+  await using system = await startSystem({ pages: PAGES, env: model ? modelEnv(model) : env })
+  await until(async () => ((await fetch(system.url('/readyz'))).ok ? true : undefined))
   const body = { source_url: system.site.url('/harbour'), claim: CLAIM }
-  const bought = await system.ask({ key: randomUUID(), body, fetch: payingFetch(), headers: { prefer: 'wait=25' } })
-  if (bought.status !== 200) throw new Error(`${VERIFY}: ${bought.status} ${await bought.text()}`)
-  return JSON.parse(await bought.text())
+  const key = randomUUID()
+  return await until(async () => {
+    const bought = await system.ask({ key, body, fetch: payingFetch(), headers: { prefer: 'wait=25' } })
+    if (bought.status === 202) return undefined
+    if (bought.status !== 200) throw new Error(`${VERIFY}: ${bought.status} ${await bought.text()}`)
+    return JSON.parse(await bought.text())
+  })
 }
