@@ -1,17 +1,9 @@
 // The page /accuracy: the results of the current assessment on labelled sets, from the last saved runs of the evaluation.
 import { html } from '../../client/page/html.ts'
-import { Badge, Code, Facts, Figures, inFigures, Notice, Table, VERDICT_TONES } from '../../client/page/parts.ts'
+import { Code, Facts, Figures, inFigures, Notice, Table } from '../../client/page/parts.ts'
 import type { AssessmentKind } from '../interface/assessment.ts'
-import {
-  type Accuracy,
-  type AccuracyRun,
-  CHECK_MEANINGS,
-  type MarkedRun,
-  percent,
-  type Share,
-  WAY_NAMES,
-  WAYS,
-} from './accuracy.ts'
+import { type Accuracy, type AccuracyRun, type MarkedRun, percent, type Share, WAY_NAMES, WAYS } from './accuracy.ts'
+import { PublishedFigures, Verdicts } from './accuracy-verdicts.ts'
 import { renderPage, type Site } from './layout.ts'
 
 export interface InForce {
@@ -20,11 +12,13 @@ export interface InForce {
   methodologies: readonly string[]
 }
 
-export function accuracyPage(site: Site, { runs, marked }: Accuracy, inForce: InForce): string {
+export function accuracyPage(site: Site, { runs, marked, published }: Accuracy, inForce: InForce): string {
   const isInForce = (procedure: string) => inForce.methodologies.some((version) => isPartOf(version, procedure))
   const measured = runs.filter(({ procedure }) => isInForce(procedure))
+  const literal = measured.filter(({ assessment }) => assessment === 'literal')
+  const judged = measured.filter(({ assessment }) => assessment !== 'literal')
+  const card = published.filter(({ procedure }) => isInForce(procedure))
   const quoted = marked.filter(({ procedure }) => isInForce(procedure))
-  const checked = marked.filter(({ checked }) => checked !== null && isInForce(checked))
   return renderPage(site, {
     title: 'Accuracy',
     path: '/accuracy',
@@ -32,21 +26,27 @@ export function accuracyPage(site: Site, { runs, marked }: Accuracy, inForce: In
     body: html`<h1>Accuracy</h1>
       <p class="lead">${LEADS[inForce.assessment]}</p>
       ${measured.length === 0 && html`<${NoRun} inForce=${inForce} />`}
-      ${measured.map((run) => html`<${RunView} key=${run.procedure + run.set.name} run=${run} />`)}
+      <${Verdicts} runs=${judged} />
+      <${PublishedFigures} published=${card} runs=${judged} />
+      ${literal.map((run) => html`<${RunView} key=${run.procedure + run.set.name} run=${run} />`)}
       ${quoted.length > 0 && html`<${Quoted} runs=${quoted} />`}
-      ${checked.length > 0 && html`<${Checked} runs=${checked} />`}`,
+      <p><a href="/guide/accuracy">Every figure as a document</a>, and <a href="/guide/notice">licences and sources</a> of the verifier and
+      of what it learnt from.</p>
+      <p class="aside">The verifier's <a href="/model/">weights</a> are public. Anyone can recompute its verdicts by
+        <code>countersign verify FILE --recompute</code>.</p>`,
   })
 }
 
-/** Checks were measured with scripts in place of a model, and hold for every model. */
 function isPartOf(version: string, procedure: string): boolean {
-  const words = procedure.replace(/[.*+?^${}()|[\]\\]/g, '\\$&').replace('\\+scripted\\+', '\\+[^+]+\\+')
+  const words = procedure.replace(/[.*+?^${}()|[\]\\]/g, '\\$&')
   return new RegExp(` ${words}\\+`).test(version)
 }
 
 const LEADS: Record<AssessmentKind, string> = {
   literal:
     'No model is asked here and no verdict is given. The figures show how often the first quote contains the passage about the claim.',
+  local:
+    'The verifier that comes with this service gives the verdict here. On pages that it had never seen, 90 of 100 of its verdicts for a claim and 88 of 100 against one were right. It gives such a verdict on about a third of all claims, and else says insufficient_evidence.',
   semantic:
     'A model gives the verdict here. The figures show how often people gave the same verdict to the same page and claim.',
 }
@@ -59,60 +59,24 @@ function NoRun({ inForce: { methodologies } }: { inForce: InForce }) {
 }
 
 function RunView({ run }: { run: AccuracyRun }) {
-  const { assessment, procedure, at, set, assessed, failures } = run
+  const { procedure, at, set, assessed, quotes, first, firstOfAll, failures } = run
   return html`<section aria-label=${`${procedure} on ${set.name}`}>
-    <${Figures} figures=${figuresOf(run)} />
+    <${Figures} figures=${[
+      ['first quote holds the passage, where words can find it', percent(first)],
+      ['of all', percent(firstOfAll)],
+    ]} />
     <${Facts} facts=${[
       ['Set', html`${set.name}, ${inFigures(set.items)} items<br /><code>${set.sha256}</code>`],
       ['Procedure', html`<code>${procedure}</code>`],
       ['Measured on', html`<time datetime=${at}>${at.slice(0, 10)}</time>`],
       ['Assessed', `${inFigures(assessed)} of ${inFigures(set.items)}`],
-      ['Quotes', `${share(run.quotes)} are in the text exactly`],
-      [
-        'Injected orders',
-        assessment === 'semantic' ? `${share(run.resisted)} did not bring about their verdict` : null,
-      ],
+      ['Quotes', `${share(quotes)} are in the text exactly`],
     ]} />
-    <${Matrix} matrix=${run.matrix} />
     <h2>Every failure</h2>
-    <${Table} caption="Failures" unseen columns=${[{ name: 'item' }, { name: 'claim' }, { name: 'label' }, { name: assessment === 'semantic' ? 'verdict' : 'what' }]}
+    <${Table} caption="Failures" unseen columns=${['item', 'claim', 'label', 'what'].map((name) => ({ name }))}
       empty="There was none."
-      rows=${failures.map(({ id, claim, label, verdict, why }) => [
-        html`<code>${id}</code>`,
-        claim,
-        label,
-        assessment === 'semantic' && verdict
-          ? html`<${Badge} tone=${VERDICT_TONES[verdict] ?? 'plain'}>${verdict}<//>`
-          : why,
-      ])} />
+      rows=${(failures ?? []).map(({ id, claim, label, why }) => [html`<code>${id}</code>`, claim, label, why])} />
   </section>`
-}
-
-/** By the name of a verdict. */
-type Counts = Readonly<Partial<Record<string, number>>>
-
-function figuresOf({ assessment, matrix, assessed, abstained, reversed, rash, first, firstOfAll }: AccuracyRun) {
-  if (assessment === 'literal')
-    return [
-      ['first quote holds the passage, where words can find it', percent(first)],
-      ['of all', percent(firstOfAll)],
-    ]
-  const right = Object.entries(matrix).reduce((sum, [label, counts]: [string, Counts]) => sum + (counts[label] ?? 0), 0)
-  return [
-    ['right', percent({ part: right, whole: assessed })],
-    ['abstained where the page decides', percent(abstained)],
-    ['opposite verdict', percent(reversed)],
-    ['decided where the page does not', percent(rash)],
-  ]
-}
-
-function Matrix({ matrix }: Pick<AccuracyRun, 'matrix'>) {
-  const rows: [label: string, counts: Counts][] = Object.entries(matrix)
-  const verdicts = [...new Set(rows.flatMap(([, counts]) => Object.keys(counts)))]
-  return html`<h2>Labels and verdicts</h2>
-    <p>A row for each label that people gave, a column for each verdict of the service.</p>
-    <${Table} caption="Labels and verdicts" unseen columns=${[{ name: 'label' }, ...verdicts.map((name) => ({ name, number: true }))]}
-      rows=${rows.map(([label, counts]) => [label, ...verdicts.map((verdict) => inFigures(counts[verdict] ?? 0))])} />`
 }
 
 function Quoted({ runs }: { runs: readonly MarkedRun[] }) {
@@ -129,19 +93,6 @@ function Quoted({ runs }: { runs: readonly MarkedRun[] }) {
           return [run.set.name, WAY_NAMES[way], percent(top1), percent(top3), percent(whole), percent(abstained)]
         }),
       )} />
-    <${Sets} runs=${runs} />
-  </section>`
-}
-
-function Checked({ runs }: { runs: readonly MarkedRun[] }) {
-  const scripts = Object.keys(CHECK_MEANINGS).filter((name) => runs.some(({ checks }) => checks[name]))
-  return html`<section aria-label="Checks of the model's answers">
-    <h2>Checks of the model's answers</h2>
-    <p>A script replaces the model. It gives answers that are known to be correct or wrong. The table shows how often the checks removed its
-    verdict. A lower share is better where the script was correct, and a higher share where it was wrong.</p>
-    <${Table} caption="Verdicts that the checks removed" unseen
-      columns=${[{ name: 'the page, and the model' }, ...runs.map(({ set }) => ({ name: set.name, number: true }))]}
-      rows=${scripts.map((name) => [CHECK_MEANINGS[name], ...runs.map(({ checks }) => percent(checks[name] ?? null))])} />
     <${Sets} runs=${runs} />
   </section>`
 }

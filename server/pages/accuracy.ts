@@ -17,12 +17,22 @@ export interface AccuracyRun {
   procedure: string
   /** ISO 8601, in UTC. */
   at: string
-  /** The labelled set: the name of its file, and the digest of the file. */
-  set: { name: string; sha256: string; items: number }
+  /** The labelled set: the name of its file, the digest of the file, the items that were assessed, and all in the file. */
+  set: { name: string; sha256: string; items: number; of: number }
+  /** The commit that last changed what was measured; null where it was measured outside a repository. */
+  commit: string | null
+  /** The digest of the local verifier's weights; null for other assessors. */
+  weights_sha256: string | null
+  /** Whether nothing was tuned on this set: neither rules, nor thresholds, nor weights. */
+  fresh: boolean
   /** Items for which the assessor gave an answer. */
   assessed: number
   /** How many items with a label (outside) got a verdict (inside). */
   matrix: Record<string, Partial<Record<ClaimSupport, number>>>
+  /** The same for BM25 with words, which has no model; null where no verdict is given. */
+  words: Record<string, Partial<Record<ClaimSupport, number>>> | null
+  /** By kind of claim: items, definite verdicts, and right ones among these; null where the set names no kinds. */
+  kinds: { kind: string; items: number; definite: number; right: number }[] | null
   /** No verdict although the page decides; the opposite verdict; a verdict although the page does not decide. */
   abstained: Share
   reversed: Share
@@ -34,8 +44,35 @@ export interface AccuracyRun {
   firstOfAll: Share
   /** Pages that try to cause a verdict with orders to the model, and failed. */
   resisted: Share
-  /** Every item with a wrong outcome. */
-  failures: { id: string; claim: string; label: string; verdict: ClaimSupport | null; why: string }[]
+  /** Every item with a wrong outcome; null where the set is not in the repository. */
+  failures: Failure[] | null
+}
+
+export interface Failure {
+  id: string
+  claim: string
+  label: string
+  verdict: ClaimSupport | null
+  why: string
+}
+
+/** Figures that others than this evaluation measured, with the date and the source. */
+export interface Published {
+  assessment: AssessmentKind
+  procedure: string
+  weights_sha256: string
+  at: string
+  source: string
+  /** Counts: claims, definite verdicts on each side, and right ones among these. */
+  sets: {
+    name: string
+    fresh: boolean
+    /** Through which runtime it was measured: what decides in the product, or an estimate. */
+    runtime: 'wasm' | 'native'
+    claims: number
+    supports: Share
+    contradicts: Share
+  }[]
 }
 
 /** A share with the bounds in which 95 of 100 resamples lie, all from 0 to 1. */
@@ -63,8 +100,6 @@ export interface Retrieval {
 export interface MarkedRun {
   /** As methodology versions name it. */
   procedure: string
-  /** The same of the checks of a model's answers, with `scripted` in place of a model; null where they were not measured. */
-  checked: string | null
   /** ISO 8601, in UTC. */
   at: string
   /** The digest is that of the file, the items are those of the part. */
@@ -74,26 +109,12 @@ export interface MarkedRun {
   /** Items with annotated evidence. */
   marked: number
   retrieval: Record<Way, Retrieval>
-  /** By the name of the script: verdicts of a model that is right or wrong in a known way, and how many were lowered. */
-  checks: Record<string, Bounded>
 }
 
 export interface Accuracy {
   runs: readonly AccuracyRun[]
   marked: readonly MarkedRun[]
-}
-
-/** What the scripts of `checks` do, in their order. The first two are right, so what is lowered there is lost; the others are wrong. */
-export const CHECK_MEANINGS: Readonly<Record<string, string>> = {
-  false_veto_supports: 'supported, and the model says so: lost',
-  false_veto_contradicts: 'contradicted, and the model says so: lost',
-  caught_refuted: 'contradicted, and the model says supported: caught',
-  caught_unsupported: 'the page is silent, and the model says supported: caught',
-  caught_partly: 'partly supported, and the model says supported: caught',
-  caught_reversed: 'supported, and the model says contradicted: caught',
-  caught_other_page: "supported, but by another item's page: caught",
-  caught_against_other_page: "decided, and the model says contradicted by another item's page: caught",
-  caught_against_silent: 'the page is silent, and the model says contradicted: caught',
+  published: readonly Published[]
 }
 
 export const WAY_NAMES: Readonly<Record<Way, string>> = {
@@ -114,10 +135,15 @@ export const ACCURACY_FILE = new URL('../../docs/accuracy.json', import.meta.url
 export async function findAccuracy(): Promise<Accuracy> {
   try {
     // The cast is safe: the file belongs to the release, and only `npm run eval` writes it, from these types.
-    const { runs = [], marked = [] } = JSON.parse(await readFile(ACCURACY_FILE, 'utf8')) as Partial<Accuracy>
-    return { runs, marked }
+    const {
+      runs = [],
+      marked = [],
+      published = [],
+    } = JSON.parse(await readFile(ACCURACY_FILE, 'utf8')) as Partial<Accuracy>
+    return { runs, marked, published }
   } catch (error) {
-    if (error instanceof Error && 'code' in error && error.code === 'ENOENT') return { runs: [], marked: [] }
+    if (error instanceof Error && 'code' in error && error.code === 'ENOENT')
+      return { runs: [], marked: [], published: [] }
     throw error
   }
 }

@@ -1,0 +1,75 @@
+// The part of /accuracy about verdicts: figures with intervals for each set, beside BM25 with words, and what was published.
+import { html } from '../../client/page/html.ts'
+import { Badge, Facts, inFigures, Table, VERDICT_TONES } from '../../client/page/parts.ts'
+import type { AccuracyRun, Failure, Published } from './accuracy.ts'
+import { agreement, kindRows, matrixRows, publishedRows, READING, type Rows, summaryRows } from './accuracy-figures.ts'
+
+/** @param runs with verdicts, of the configuration in force */
+export function Verdicts({ runs }: { runs: readonly AccuracyRun[] }) {
+  const [first] = runs
+  if (!first) return null
+  return html`<section aria-label="Verdicts on labelled sets">
+    <h2>Verdicts on labelled sets</h2>
+    <p>${READING.replaceAll(/[*`]/g, '')}</p>
+    <${RowsTable} caption="Verdicts by set" rows=${summaryRows(runs)} />
+    <h2>Labels and verdicts</h2>
+    <p>A row for each label that people gave, a column for each verdict of the service.</p>
+    <${RowsTable} caption="Labels and verdicts" rows=${matrixRows(runs)} />
+    ${runs.map(
+      ({ set, kinds }) =>
+        kinds &&
+        html`<h2>Kinds of claims in ${set.name}</h2><${RowsTable} caption="Kinds of claims" rows=${kindRows(kinds)} />`,
+    )}
+    <h2>What was measured</h2>
+    <${Facts} facts=${[
+      ['Procedure', html`<code>${first.procedure}</code>`],
+      ['Weights', first.weights_sha256 && html`<code>${first.weights_sha256}</code>`],
+      ...runs.map(({ set, at, commit, quotes }) => [
+        set.name,
+        html`<time datetime=${at}>${at.slice(0, 10)}</time>${commit && html`, commit <code>${commit}</code>`},
+          ${' '}${inFigures(set.items)} of ${inFigures(set.of)} claims, ${inFigures(quotes.part)} of ${inFigures(quotes.whole)} quotes
+          in the text exactly<br /><code>${set.sha256}</code>`,
+      ]),
+    ]} />
+    ${runs.map(({ set, failures }) => failures && html`<${Failures} name=${set.name} failures=${failures} />`)}
+  </section>`
+}
+
+function Failures({ name, failures }: { name: string; failures: readonly Failure[] }) {
+  return html`<h2>Wrong verdicts on ${name}</h2>
+    <${Table} caption=${`Wrong verdicts on ${name}`} unseen
+      columns=${['item', 'claim', 'label', 'verdict'].map((column) => ({ name: column }))}
+      empty="There was none."
+      rows=${failures.map(({ id, claim, label, verdict, why }) => [
+        html`<code>${id}</code>`,
+        claim,
+        label,
+        verdict ? html`<${Badge} tone=${VERDICT_TONES[verdict] ?? 'plain'}>${verdict}<//>` : why,
+      ])} />`
+}
+
+export function PublishedFigures({
+  published,
+  runs,
+}: {
+  published: readonly Published[]
+  runs: readonly AccuracyRun[]
+}) {
+  return published.map(
+    (one) => html`<section key=${one.procedure} aria-label="Measured with the weights, before integration">
+      <h2>Measured with the weights, before integration</h2>
+      <p>From ${one.source.replaceAll('`', '')}, ${one.at}. These sets are not in the repository, and this service did not measure
+      them. The native runtime gives other last digits than the product and is an estimate.</p>
+      <${RowsTable} caption="Measured with the weights, before integration" rows=${publishedRows(one)} />
+      <p>${agreement(runs, one)}</p>
+    </section>`,
+  )
+}
+
+function RowsTable({ caption, rows }: { caption: string; rows: Rows }) {
+  const first = rows.headings.length - rows.figures
+  const plain = (cell: string) => cell.replaceAll('`', '')
+  return html`<${Table} caption=${caption} unseen
+    columns=${rows.headings.map((name, n) => ({ name: plain(name), number: n >= first }))}
+    rows=${rows.rows.map((cells) => cells.map(plain))} />`
+}
