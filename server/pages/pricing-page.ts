@@ -1,4 +1,6 @@
-// The page /pricing: what a verification costs, and what each tier of accounts has, from the tables that enforce it.
+// The page /pricing: what a verification costs, with a calculator, and what each tier of accounts has, from the tables that enforce it.
+import { networkInWords } from '../../client/networks.ts'
+import { CHOSEN_BY } from '../../client/page/account-plans.ts'
 import { html } from '../../client/page/html.ts'
 import { inFigures, Notice, Table } from '../../client/page/parts.ts'
 import {
@@ -7,46 +9,80 @@ import {
   MONTHLY_PRICE_USD,
   PUBLIC_LIMITS,
   TIERS,
+  type Tier,
   type TierLimits,
   tierLimits,
 } from '../accounts/tiers.ts'
+import { FURTHER_CLAIM, HIGHEST_PRICE, MOST_CLAIMS } from '../interface/price.ts'
 import type { Capabilities } from '../verification/capabilities.ts'
+import { type Calculation, Calculator } from './cost-calculator.ts'
 import { renderPage, type Site } from './layout.ts'
 
-export function pricingPage(site: Site, { price, payment_mode, networks, idempotency }: Capabilities): string {
+export function pricingPage(site: Site, capabilities: Capabilities, calculation: Calculation): string {
+  const { price, payment_mode, networks, idempotency } = capabilities
   return renderPage(site, {
-    title: 'Prices and limits',
+    title: 'Pricing',
     path: '/pricing',
     description: `${price.usd} ${price.currency} for each verification, paid through x402. Accounts are free; a subscription raises their limits.`,
-    body: html`<h1>Prices and limits</h1>
+    body: html`<h1>Pricing</h1>
+      <p class="lead">Verifications are paid one by one, without an account. The toolkit for agents is free to begin with.</p>
       ${
         payment_mode !== 'mainnet' &&
         html`<${Notice} tone="open" title=${`This service runs in ${payment_mode} mode.`}>${
           payment_mode === 'offline' ? 'No money moves.' : 'It takes test money only.'
         }<//>`
       }
-      <h2>Verifications</h2>
-      <p><strong>${price.usd} ${price.currency}</strong> (${inFigures(Number(price.amount_atomic))} atomic units) for one page and one claim,
-        paid through x402; no account is needed. One <code>Idempotency-Key</code> is charged at most once. A page that
-        cannot be read costs nothing. A result is kept ${idempotency.result_retention_seconds / 3600} hours. Networks:
-        ${networks.map((name) => html` <code key=${name}>${name}</code>`)}.</p>
-      <h2>Accounts</h2>
-      <p>An account costs nothing: <code>POST /v1/register</code>. A subscription raises its limits; a person takes it on the page
-        that <code>POST /v1/checkout</code> names. Days are UTC.</p>
-      <${Table} caption="What each tier has" unseen columns=${[{ name: '' }, ...TIERS.map((tier) => ({ name: tier, number: true }))]}
-        rows=${[
-          ['USD per month', ...TIERS.map((tier) => (tier === 'free' ? '0' : inFigures(MONTHLY_PRICE_USD[tier])))],
-          ...LIMIT_NAMES.map((name) => [
+      <section class="price" aria-labelledby="verifications">
+        <div>
+          <h2 id="verifications">A verification</h2>
+          <p class="amount"><strong>${price.usd} ${price.currency}</strong> for one claim on one page</p>
+          <ul>
+            <li>Paid by your program or wallet over x402, on ${networks.map(networkInWords).join(' or ')}.</li>
+            <li><a href="/guide/several-claims">Several claims on one page</a>: ${FURTHER_CLAIM.usd} ${price.currency} for each after the first, up to ${MOST_CLAIMS} for ${HIGHEST_PRICE.usd}.</li>
+            <li>A page that cannot be read costs nothing, and one <code>Idempotency-Key</code> is charged at most once.</li>
+            <li>The result is kept for ${idempotency.result_retention_seconds / 3600} hours, its receipt for good.</li>
+          </ul>
+          <p><a href="/guide/buying">How to pay</a></p>
+        </div>
+        <${Calculator} calculation=${calculation} />
+      </section>
+      <h2>Accounts, for the toolkit</h2>
+      <p>Leases, watchdogs, citation watches, quote checks, receipts and a journal. They need an account, and no verification does.</p>
+      <ul class="plans">${TIERS.map((tier) => html`<${Plan} key=${tier} tier=${tier} />`)}</ul>
+      <details id="limits"><summary>All limits of the tiers</summary>
+        <p>Days are UTC. <a href="/guide/limits">What a refusal looks like</a></p>
+        <${Table} caption="What each tier has" unseen columns=${[{ name: '' }, ...TIERS.map((tier) => ({ name: tier, number: true }))]}
+          rows=${LIMIT_NAMES.map((name) => [
             html`<${Limit} name=${name} />`,
             ...TIERS.map((tier) => inFigures(LIMITS[tier][name])),
-          ]),
-        ]} />
-      <h2>Everybody</h2>
-      <p>These limits hold for callers who pay and for callers without an account. <a href="/guide/limits">What a refusal
-        looks like</a></p>
-      <${Table} caption="Limits for everybody" unseen columns=${[{ name: '' }, { name: 'limit', number: true }]}
-        rows=${Object.entries({ ...PUBLIC_LIMITS, ...CALLER_LIMITS }).map(([name, limit]) => [inWords(name), inFigures(limit)])} />`,
+          ])} />
+      </details>
+      <details id="everybody"><summary>Limits for everybody</summary>
+        <p>They hold for callers who pay and for callers without an account.</p>
+        <${Table} caption="Limits for everybody" unseen columns=${[{ name: '' }, { name: 'limit', number: true }]}
+          rows=${Object.entries({ ...PUBLIC_LIMITS, ...CALLER_LIMITS }).map(([name, limit]) => [inWords(name), inFigures(limit)])} />
+      </details>`,
   })
+}
+
+const FOR_WHOM: Record<Tier, string> = {
+  free: 'To try every tool with one agent.',
+  dev: 'For a team with some agents.',
+  pro: 'For a fleet of agents.',
+}
+
+function Plan({ tier }: { tier: Tier }) {
+  const isFree = tier === 'free'
+  return html`<li class="plan">
+    <h3>${tier}</h3>
+    <p class="amount"><strong>${isFree ? '0' : inFigures(MONTHLY_PRICE_USD[tier])} USD</strong> a month</p>
+    <p>${FOR_WHOM[tier]}</p>
+    <ul>${CHOSEN_BY.map(([name, one, many]) => {
+      const limit = LIMITS[tier][name]
+      return html`<li key=${name}><strong>${inFigures(limit)}</strong> ${limit === 1 ? one : many}</li>`
+    })}</ul>
+    <p class="actions"><a class=${isFree ? 'button' : 'button quiet'} href="/account">${isFree ? 'Make an account' : `Take ${tier} in your account`}</a></p>
+  </li>`
 }
 
 const LIMIT_NAMES = tierLimits.keyof().options
