@@ -1,14 +1,13 @@
-// The reference of the API at /docs: every operation by room, with its parameters, schemas, possible errors and a recorded
-// call. Everything comes from the OpenAPI document, the table of errors and the recorded examples.
-import { setImmediate } from 'node:timers/promises'
-import { renderToString } from 'preact-render-to-string'
+// The reference of the API: a list of all operations at /docs, a page for each with its parameters, schemas, possible errors and a
+// recorded call, and a page of all errors. Everything comes from the OpenAPI document, the table of errors and the recorded examples.
 import { type Html, html } from '../../client/page/html.ts'
 import { Badge, Code, Facts, Table } from '../../client/page/parts.ts'
 import { errorTable } from '../errors.ts'
 import { errorCodes, type Operation } from '../operation.ts'
+import { answerIn, callsIn } from './call-code.ts'
 import type { Example, Examples } from './examples.ts'
 import { renderPage, type Site } from './layout.ts'
-import { type Schema, type Schemas, SchemaTable } from './schema-table.ts'
+import { type Schema, SchemaList, type Schemas } from './schema-list.ts'
 
 /** As much of an OpenAPI document as the page reads. */
 export interface ApiDocument {
@@ -38,6 +37,8 @@ export interface ReferenceParts {
   document: ApiDocument
   catalog: readonly Operation[]
   examples: Examples
+  /** In offline mode, where no money moves, a call can be sent from its page. */
+  canTry: boolean
 }
 
 /** The rooms, by the beginnings of the paths of their operations. The first match counts. */
@@ -61,58 +62,96 @@ export function roomsOf(catalog: readonly Operation[]): [name: string, operation
   )
 }
 
-/** Takes some tenths of a second; after each operation the process does other work. Cache the result. */
-export async function referencePage(site: Site, parts: ReferenceParts): Promise<string> {
-  const rooms = roomsOf(parts.catalog)
-  const views = new Map<Operation, string>()
-  for (const operation of parts.catalog) {
-    const props = { ...parts, operation, site }
-    views.set(operation, renderToString(html`<${OperationView} ...${props} />`))
-    await setImmediate()
-  }
+/** Below /docs, the name of the page of all errors. No operation has this name. */
+export const ERRORS = 'errors'
+
+/** The list of all operations, by rooms. */
+export function referenceIndex(site: Site, catalog: readonly Operation[]): string {
   return renderPage(site, {
     title: 'API reference',
     path: '/docs',
-    description: 'Every operation of the service with its parameters, schemas, errors and an example.',
-    body: html`<p class="to-side"><a href="#side">All operations</a></p><div class="beside">
-      <nav class="side" id="side" tabindex="0" aria-label="Operations">
-        ${rooms.map(
-          ([name, operations]) => html`<p class="group" id=${`group-${idOf(name)}`}>${name}</p>
-            <ul aria-labelledby=${`group-${idOf(name)}`}>${operations.map((one) => html`<li key=${one.name}><a href=${`#${one.name}`}>${one.name.replaceAll('_', ' ')}</a></li>`)}</ul>`,
-        )}
-        <p class="group">All calls</p>
-        <ul><li><a href="#errors">Errors</a></li></ul>
-      </nav>
-      <div class="reference">
-        <h1>API reference</h1>
-        <p class="lead">HTTP and JSON at <code>${site.baseUrl}</code>. The same as <a href="/openapi.json">OpenAPI 3.1</a>, as${' '}<a href="/guide/mcp">tools over MCP</a>, and as methods of <a href="/guide/client">the client</a>.</p>
-        <p>The examples were recorded on a test service: its credentials are gone, and long values are cut where you see “…”.</p>
-        ${rooms.map(
-          ([name, operations]) => html`<section key=${name} aria-labelledby=${idOf(name)}>
-            <h2 id=${idOf(name)}>${name}</h2>
-            ${operations.map(
-              (operation) => html`<article key=${operation.name} class="operation" aria-labelledby=${operation.name}
-                dangerouslySetInnerHTML=${{ __html: views.get(operation) }}></article>`,
-            )}
-          </section>`,
-        )}
-        <${Errors} />
-      </div>
-    </div>`,
+    description:
+      'Every operation of the service, each with its parameters, schemas, errors and a call in three languages.',
+    scripts: ['search'],
+    body: html`<h1>API reference</h1>
+      <p class="lead">HTTP and JSON at <code>${site.baseUrl}</code>. The same as <a href="/openapi.json">OpenAPI 3.1</a>, as${' '}<a href="/guide/mcp">tools over MCP</a>, and as methods of <a href="/guide/sdk">the client</a>.</p>
+      <div id="search" data-index="/docs/search.json"></div>
+      <p><a href="/docs/${ERRORS}">All errors</a>, with what each means and whether the same call may succeed later.</p>
+      ${roomsOf(catalog).map(
+        ([name, operations]) => html`<section key=${name} aria-labelledby=${idOf(name)}>
+          <h2 id=${idOf(name)}>${name}</h2>
+          <dl class="contents operations">${operations.map(
+            (
+              one,
+            ) => html`<div key=${one.name} id=${one.name}><dt><a href=${`/docs/${one.name}`}>${one.name.replaceAll('_', ' ')}</a></dt>
+              <dd>${withCode(one.summary)}<br /><span class="detail"><code>${one.method} ${one.path}</code></span></dd></div>`,
+          )}</dl>
+        </section>`,
+      )}`,
   })
+}
+
+/** The page of one operation. Undefined for a name that no operation has. */
+export function operationPage(site: Site, parts: ReferenceParts, name: string): string | undefined {
+  const operation = parts.catalog.find((one) => one.name === name)
+  if (!operation) return undefined
+  return renderPage(site, {
+    title: operation.summary,
+    path: `/docs/${name}`,
+    description: `${operation.method} ${operation.path}: ${operation.summary}.`,
+    scripts: parts.canTry ? ['try-call'] : [],
+    body: html`<${Beside} catalog=${parts.catalog} current=${name}>
+      <article class="operation" aria-labelledby=${name}><${OperationView} ...${parts} operation=${operation} site=${site} /></article>
+    <//>`,
+  })
+}
+
+export function errorsPage(site: Site, catalog: readonly Operation[]): string {
+  return renderPage(site, {
+    title: 'Errors',
+    path: `/docs/${ERRORS}`,
+    description:
+      'Every error code of the API, with its status, its meaning and whether the same call may succeed later.',
+    body: html`<${Beside} catalog=${catalog} current=${ERRORS}><div class="reference"><${Errors} /></div><//>`,
+  })
+}
+
+/** A page with the way to all others at its side. */
+function Beside({ catalog, current, children }: { catalog: readonly Operation[]; current: string; children?: Html }) {
+  const link = (name: string, words: string) =>
+    html`<a href=${`/docs/${name}`} aria-current=${name === current ? 'page' : undefined}>${words}</a>`
+  return html`<p class="to-side"><a href="#side">All operations</a></p><div class="beside">
+    <nav class="side" id="side" tabindex="0" aria-label="Operations">
+      <p><a href="/docs">All operations</a></p>
+      ${roomsOf(catalog).map(
+        ([name, operations]) => html`<p class="group" id=${`group-${idOf(name)}`}>${name}</p>
+          <ul aria-labelledby=${`group-${idOf(name)}`}>${operations.map((one) => html`<li key=${one.name}>${link(one.name, one.name.replaceAll('_', ' '))}</li>`)}</ul>`,
+      )}
+      <p class="group" id="group-all">All calls</p>
+      <ul aria-labelledby="group-all"><li>${link(ERRORS, 'errors')}</li></ul>
+    </nav>
+    ${children}
+  </div>`
 }
 
 const idOf = (name: string) => `room-${name.toLowerCase().replaceAll(' ', '-')}`
 
 const AUTHORIZATION: Record<Operation['access'], Html> = {
   public: 'none',
+  terms: 'none; the answer is always 402',
   account: html`API key: <code>Authorization: Bearer ctk_…</code>`,
   recovery: html`recovery token: <code>Authorization: Bearer …</code>`,
   payment: html`a payment: <code>PAYMENT-SIGNATURE</code>; without one the answer is 402 with the terms`,
   proof: html`the signed payment: <code>PAYMENT-SIGNATURE</code>; it settles nothing`,
 }
 
-function OperationView({ operation, site, document, examples }: ReferenceParts & { operation: Operation; site: Site }) {
+function OperationView({
+  operation,
+  site,
+  document,
+  examples,
+  canTry,
+}: ReferenceParts & { operation: Operation; site: Site }) {
   const { name, method, path, summary, description, access } = operation
   // The cast is safe: http/openapi.ts writes every operation and schema in this form, which is narrower than what the types of zod
   // allow.
@@ -122,7 +161,7 @@ function OperationView({ operation, site, document, examples }: ReferenceParts &
   if (!described) return null
   const { schemas } = components
   const body = described.requestBody?.content
-  return html`<h3 id=${name}><a class="anchor" href=${`#${name}`}>${summary}</a></h3>
+  return html`<div class="told"><h1 id=${name}>${summary}</h1>
     <p class="call"><${Badge}>${method}<//> <code>${path}</code></p>
     ${description && html`<p>${withCode(description)}</p>`}
     <${Facts} facts=${[
@@ -133,7 +172,7 @@ function OperationView({ operation, site, document, examples }: ReferenceParts &
         : [
             'Errors',
             errorCodes(operation).map(
-              (code) => html`<a key=${code} href=${`#error-${code}`}><code>${code}</code></a> `,
+              (code) => html`<a key=${code} href=${`/docs/${ERRORS}#error-${code}`}><code>${code}</code></a> `,
             ),
           ],
     ]} />
@@ -141,8 +180,8 @@ function OperationView({ operation, site, document, examples }: ReferenceParts &
     ${
       body &&
       Object.entries(body).map(([type, { schema }]) =>
-        schema.properties
-          ? html`<${SchemaTable} key=${type} caption="Request body" schema=${schema} schemas=${schemas} required />`
+        (schema.properties ?? schema.anyOf)
+          ? html`<${SchemaList} key=${type} caption="Request body" schema=${schema} schemas=${schemas} required />`
           : html`<p key=${type}>Request body: <code>${type}</code>${schema.maxLength && `, at most ${schema.maxLength} bytes`}.</p>`,
       )
     }
@@ -152,7 +191,23 @@ function OperationView({ operation, site, document, examples }: ReferenceParts &
         ([status, answer]) =>
           html`<${AnswerView} key=${status} status=${status} answer=${answer} schemas=${schemas} />`,
       )}
-    ${example && html`<${ExampleView} operation=${operation} example=${example} baseUrl=${site.baseUrl} />`}`
+    </div>
+    ${
+      example &&
+      html`<div class="shown"><${ExampleView} operation=${operation} example=${example} baseUrl=${site.baseUrl} />
+        ${canTry && html`<${TryIt} operation=${operation} example=${example} />`}</div>`
+    }`
+}
+
+/** What `try-call.ts` makes a form of. */
+function TryIt({ operation, example }: { operation: Operation; example: Example }) {
+  const call = {
+    method: operation.method,
+    path: example.path,
+    headers: example.headers,
+    request: example.request ?? null,
+  }
+  return html`<div id="try-call" data-call=${JSON.stringify(call)}></div>`
 }
 
 /** The statuses that `isShown` selects, each with its meaning. */
@@ -180,7 +235,7 @@ function Parameters({ parameters }: Pick<Described, 'parameters'>) {
     ),
     required: parameters.filter(({ required }) => required).map(({ name }) => name),
   }
-  return html`<${SchemaTable} caption="Parameters" schema=${schema} schemas=${{}} required />`
+  return html`<${SchemaList} caption="Parameters" schema=${schema} schemas=${{}} required />`
 }
 
 function AnswerView({ status, answer, schemas }: { status: string; answer: Answer; schemas: Schemas }) {
@@ -193,48 +248,16 @@ function AnswerView({ status, answer, schemas }: { status: string; answer: Answe
       html`<${Table} caption=${`Headers of ${status}`} columns=${[{ name: 'header' }, { name: 'meaning' }]}
       rows=${Object.entries(headers).map(([name, { description }]) => [html`<code>${name}</code>`, description])} />`
     }
-    ${bodies.map(([type, { schema }]) => html`<${SchemaTable} key=${type} caption=${`Body of ${status}`} schema=${schema} schemas=${schemas} />`)}
+    ${bodies.map(([type, { schema }]) => html`<${SchemaList} key=${type} caption=${`Body of ${status}`} schema=${schema} schemas=${schemas} />`)}
   </details>`
 }
 
 function ExampleView({ operation, example, baseUrl }: { operation: Operation; example: Example; baseUrl: string }) {
-  const here = (text: string) => text.replaceAll('{base_url}', baseUrl)
-  const { status, answerHeaders, body } = example
-  const headers = Object.entries(answerHeaders).map(([name, value]) => `${name}: ${cut(value)}`)
-  const shown = typeof body === 'string' ? body : body === null ? '' : JSON.stringify(shorten(body), null, 2)
-  return html`<details><summary>Example</summary>
-    <${Code} label="Call" text=${here(callOf(operation, example))} />
-    <${Code} label="Answer" text=${here([`HTTP ${status}`, ...headers, ...(shown ? ['', shown] : [])].join('\n'))} />
-  </details>`
-}
-
-function callOf({ method }: Operation, { path, headers, request }: Example): string {
-  const lines = [`curl -X ${method} '{base_url}${path}'`]
-  // Double quotes, so that the shell puts in the credential.
-  for (const [name, value] of Object.entries(headers)) lines.push(`-H "${name}: ${value}"`)
-  if (typeof request === 'string') lines.push(`--data-binary '${request}'`)
-  else if (request !== undefined) lines.push(`-d '${JSON.stringify(request, null, 2).replaceAll("'", "'\\''")}'`)
-  return lines.join(' \\\n  ')
-}
-
-const MAX_TEXT = 140
-const MAX_ITEMS = 3
-/** Members that hold a schema: the tables beside the example say the same. */
-const SCHEMAS = new Set(['input_schema', 'output_schema'])
-
-const cut = (text: string) => (text.length > MAX_TEXT ? `${text.slice(0, MAX_TEXT)}…` : text)
-
-/** The value with long texts and lists cut. */
-function shorten(value: unknown): unknown {
-  if (typeof value === 'string') return cut(value)
-  if (Array.isArray(value)) {
-    const rest = value.length - MAX_ITEMS
-    return [...value.slice(0, MAX_ITEMS).map(shorten), ...(rest > 0 ? [`… ${rest} more`] : [])]
-  }
-  if (typeof value !== 'object' || value === null) return value
-  return Object.fromEntries(
-    Object.entries(value).map(([name, member]) => [name, SCHEMAS.has(name) ? '…' : shorten(member)]),
-  )
+  return html`${callsIn(operation, example, baseUrl).map(
+    ([language, text], n) =>
+      html`<details key=${language} name="language" open=${n === 0}><summary>${language}</summary><${Code} label=${`Call in ${language}`} text=${text} /></details>`,
+  )}
+    <${Code} label="Answer, as recorded; long values are cut" text=${answerIn(example, baseUrl)} />`
 }
 
 function Errors() {
@@ -245,9 +268,9 @@ function Errors() {
     about,
   ])
   return html`<section aria-labelledby="errors">
-    <h2 id="errors">Errors</h2>
+    <h1 id="errors">Errors</h1>
     <p>A failure is <code>{"error": {"code", "message", "retryable"}}</code>; on the verification routes it has
-      <code>schema_version</code> and <code>status</code> as well. Branch on the code: messages may change. A retryable call may succeed
+      ${' '}<code>schema_version</code> and <code>status</code> as well. Branch on the code: messages may change. A retryable call may succeed
       later as it is, with the same <code>Idempotency-Key</code>; every 429 has <code>Retry-After</code>.</p>
     <${Table} caption="Error codes" unseen columns=${[{ name: 'code' }, { name: 'status' }, { name: 'retryable' }, { name: 'meaning' }]} rows=${rows} />
   </section>`

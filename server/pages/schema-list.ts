@@ -1,6 +1,5 @@
-// A JSON Schema as a table that people read: one row for each member, with its type, its bounds and its meaning.
+// A JSON Schema as a list that people read: its members, each with its type, its bounds and its meaning.
 import { html } from '../../client/page/html.ts'
-import { Table } from '../../client/page/parts.ts'
 
 /** The keywords that the service's own schemas use. */
 export interface Schema {
@@ -32,7 +31,7 @@ export interface Schema {
 /** The schemas of the document's components, by name. */
 export type Schemas = Readonly<Record<string, Schema>>
 
-export interface SchemaTableProps {
+export interface SchemaListProps {
   caption: string
   schema: Schema
   schemas: Schemas
@@ -43,15 +42,18 @@ export interface SchemaTableProps {
 /** Members deeper than this are named in the row of the object that holds them. */
 const DEEPEST = 3
 
-export function SchemaTable({ caption, schema, schemas, required = false }: SchemaTableProps) {
+export function SchemaList({ caption, schema, schemas, required = false }: SchemaListProps) {
   const rows = rowsOf(schema, { schemas: { ...schemas, ...schema.$defs }, above: '', depth: 0 })
-  return html`<${Table} caption=${caption} columns=${[{ name: 'name' }, ...(required ? [{ name: 'required' }] : []), { name: 'type' }, { name: 'rules' }]}
-    rows=${rows.map(({ name, isRequired, type, about }) => [
-      html`<code>${name}</code>`,
-      ...(required ? [isRequired ? 'yes' : 'no'] : []),
-      type,
-      about,
-    ])} empty="Any JSON." />`
+  return html`<h2>${caption}</h2>${
+    rows.length === 0
+      ? html`<p class="empty">Any JSON.</p>`
+      : html`<dl class="members">${rows.map(
+          ({ name, isRequired, type, about }) => html`<div key=${name}>
+            <dt><code>${name}</code> <span class="detail">${type}${required && !isRequired && ', optional'}</span></dt>
+            <dd>${about}</dd>
+          </div>`,
+        )}</dl>`
+  }`
 }
 
 interface Row {
