@@ -26,9 +26,18 @@ export interface Assets {
 
 let made: Promise<Assets> | undefined
 
+let last: Promise<unknown> = Promise.resolve()
+
+/** The bundler makes one thing at a time. */
+export function inTurn<T>(build: () => Promise<T>): Promise<T> {
+  const next = last.then(build)
+  last = next.catch(() => {})
+  return next
+}
+
 /** The same assets for each call. A failure is thrown, and the next call tries again. */
 export function openAssets(): Promise<Assets> {
-  made ??= make().catch((error) => {
+  made ??= inTurn(make).catch((error) => {
     made = undefined
     throw error
   })
@@ -40,7 +49,7 @@ type RenderChat = (place: ChatPlace) => string
 
 /** Renders the page with which chat hosts show results. A failure is thrown, and the next call tries again. */
 export function openChatPage(): Promise<RenderChat> {
-  madeChat ??= makeChat().catch((error) => {
+  madeChat ??= inTurn(makeChat).catch((error) => {
     madeChat = undefined
     throw error
   })
@@ -48,8 +57,6 @@ export function openChatPage(): Promise<RenderChat> {
 }
 
 async function makeChat(): Promise<RenderChat> {
-  // The bundler makes one thing at a time.
-  await openAssets()
   const { buildChatAssets, renderChatPage } = await import('../../client/page/build.ts')
   const built = await buildChatAssets()
   return (place) => renderChatPage(built, place)
@@ -88,7 +95,8 @@ export function listAssets({ style, icon, scripts }: Assets): Asset[] {
   return [style, icon, ...Object.values(scripts)]
 }
 
-async function assetOf(path: string, type: string, text: string): Promise<Asset> {
+/** @param path has `*` in the place of the digest */
+export async function assetOf(path: string, type: string, text: string): Promise<Asset> {
   const body = Buffer.from(text)
   const name = hash('sha256', body, 'base64url').slice(0, 16)
   const encoded = { br: await promisify(brotliCompress)(body), gzip: await promisify(gzip)(body) }

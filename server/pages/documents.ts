@@ -51,9 +51,15 @@ async function readDocuments(): Promise<ReadonlyMap<string, Document>> {
   return documents
 }
 
-/** docs/guide/buying.md and docs/operations.md are /guide/buying and /guide/operations. */
+/** docs/guide/buying.md and docs/NOTICE.md are /guide/buying and /guide/notice. */
 function pageOf(file: string): string {
-  return `/guide/${BESIDE[file] ?? file.replace(/^docs\/(guide\/)?/, '').replace(/\.md$/, '')}`
+  return `/guide/${
+    BESIDE[file] ??
+    file
+      .replace(/^docs\/(guide\/)?/, '')
+      .replace(/\.md$/, '')
+      .toLowerCase()
+  }`
 }
 
 function render(file: string, text: string, pages: ReadonlyMap<string, string>): Document {
@@ -63,7 +69,7 @@ function render(file: string, text: string, pages: ReadonlyMap<string, string>):
   return {
     path: pageOf(file),
     title: headings.find(({ level }) => level === 1)?.text ?? file,
-    summary: plain(text.split(/\n\s*\n/).find((part) => /^[^#<|`-]/.test(part)) ?? ''),
+    summary: plain(text.split(/\n\s*\n/).find((part) => /^(?!```)[^#<|-]/.test(part)) ?? ''),
     markup,
     headings: headings.filter(({ level }) => level === 2),
   }

@@ -1,16 +1,19 @@
-// The front page: what the service is, a real result in readable form, three ways to use it, price, limits and current
-// settings.
+// The front page: what the service does and for whom, a page and a claim to try at once, an answer, three ways to use it, price and
+// proof.
 
-import { describe } from '../../client/page/describe.ts'
+import { networkInWords } from '../../client/networks.ts'
+import { cardOf } from '../../client/page/card-result.ts'
 import { html } from '../../client/page/html.ts'
-import { Badge, Code, Facts, Notice, VERDICT_TONES } from '../../client/page/parts.ts'
-import { passagesOf, quotedIn } from '../../client/page/passages.ts'
-import { PassageView } from '../../client/page/quotes-view.ts'
+import { Code, Facts, Notice } from '../../client/page/parts.ts'
+import { ResultCard } from '../../client/page/result-card.ts'
+import { TryForm } from '../../client/page/try-form.ts'
 import type { VerificationResult } from '../../client/verification.ts'
-import { PRICE } from '../interface/price.ts'
+import { RIGHT_OF_100 } from '../../workers/assessment/local/explanation.ts'
+import type { TrySettings } from '../config/looks.ts'
 import type { Capabilities } from '../verification/capabilities.ts'
 import type { Offer } from '../verification/offer.ts'
 import { renderPage, type Site } from './layout.ts'
+import { tryExamples } from './try-page.ts'
 
 export interface FrontPageParts {
   /** What `GET /api/agent/v1/capabilities` answers. */
@@ -18,27 +21,45 @@ export interface FrontPageParts {
   offer: Offer
   /** A result of the kind of assessment that is offered. */
   example: VerificationResult
+  trying: TrySettings
 }
 
-export function frontPage(site: Site, { capabilities, offer, example }: FrontPageParts): string {
+export function frontPage(site: Site, { capabilities, offer, example, trying }: FrontPageParts): string {
+  const { methodology_version: methodology, price } = capabilities
   return renderPage(site, {
     title: 'Countersign',
     path: '/',
-    description: `Source verification for AI agents. ${offer.summary}`,
-    body: html`<div class="front">
-      <div>
-        <h1>Does the page say so?</h1>
-        <p class="lead">${offer.summary}</p>
-        ${offer.closed && html`<${Notice} tone="open" title="Closed.">${offer.closed}<//>`}
-        <p>${offer.caveat}</p>
-        <${InForce} capabilities=${capabilities} offer=${offer} />
-        <p class="actions"><a class="button" href="/guide">Read the guide</a><a class="button quiet" href="/verify">Verify a result</a></p>
+    description: `Check what your AI agent says a web page says. ${offer.summary}`,
+    ...(trying.enabled && { scripts: ['try'] as const }),
+    body: html`<div class="hero">
+        <div>
+          <h1>Check what your AI agent says a web page says</h1>
+          <p class="lead">${LEADS[offer.assessment]}</p>
+          ${offer.closed && html`<${Notice} tone="open" title="Closed.">${offer.closed}<//>`}
+          ${
+            trying.enabled
+              ? html`<${TryForm} examples=${tryExamples(site)} perDay=${trying.perAddress} />`
+              : html`<p class="actions"><a class="button" href="/guide/buying">Buy a verification</a><a class="button quiet" href="/guide">Read the guide</a></p>`
+          }
+        </div>
+        <div id="answer" data-methodology=${methodology} data-price=${price.usd}>
+          <${ExampleCard} result=${example} />
+        </div>
       </div>
-      <${ExampleResult} result=${example} />
-    </div>
-    <${WaysIn} site=${site} capabilities=${capabilities} />
-    <${ReadOn} />`,
+      <${WaysIn} site=${site} capabilities=${capabilities} />
+      <${InForce} capabilities=${capabilities} offer=${offer} />
+      <${Proof} result=${example} />`,
   })
+}
+
+/** What an answer is, by the assessment in force. */
+const LEADS: Record<Offer['assessment'], string> = {
+  literal:
+    'Name one page and one claim. Countersign reads the page and quotes the sentences that speak about the claim, so that you can judge it yourself.',
+  local:
+    'Name one page and one claim. Countersign reads the page and says whether it supports the claim, contradicts it, or does not say enough, and quotes the sentences that decide.',
+  semantic:
+    'Name one page and one claim. Countersign reads the page and says whether it supports the claim, contradicts it, or does not say enough, and quotes the sentences that decide.',
 }
 
 const MODES: Record<Capabilities['payment_mode'], string> = {
@@ -49,106 +70,109 @@ const MODES: Record<Capabilities['payment_mode'], string> = {
 
 const ASSESSMENTS: Record<Offer['assessment'], string> = {
   literal: 'literal: passages are quoted, no verdict is given',
+  local: `local: a small model that comes with the service judges. On pages that it had never seen, ${RIGHT_OF_100.supports} of 100 of its verdicts for a claim and ${RIGHT_OF_100.contradicts} of 100 against one were right; about a third of all claims get one. Anyone can recompute it`,
   semantic: 'semantic: a language model gives the verdict, the service proves every quote',
 }
 
-function InForce({ capabilities, offer }: Omit<FrontPageParts, 'example'>) {
-  const { price, payment_mode, networks, idempotency } = capabilities
-  return html`<${Facts} facts=${[
-    ['Price', html`${price.usd} ${price.currency} for each verification; nothing for a page that cannot be read`],
-    ['Payment here', MODES[payment_mode]],
-    ['Networks', networks.map((name) => html`<code key=${name}>${name}</code> `)],
-    ['Assessment', ASSESSMENTS[offer.assessment]],
-    ['Results kept', `${idempotency.result_retention_seconds / 3600} hours`],
-  ]} />`
+function ExampleCard({ result }: { result: VerificationResult }) {
+  const card = cardOf(result)
+  return html`<p class="kicker">A result looks like this</p>
+    ${card && html`<${ResultCard} result=${card} accuracy="/accuracy" id="example" isReachable=${false} />`}`
 }
 
-function ExampleResult({ result }: { result: VerificationResult }) {
-  const quoted = quotedIn(result)
-  const passages = quoted ? passagesOf(quoted) : []
-  const { serial, key_id, pubkey_hex } = result.receipt.attestation
-  const facts = new Map(describe(result, JSON.stringify(result)))
-  return html`<article class="example" aria-labelledby="example">
-    <h2 id="example">A result, as an example</h2>
-    <p class="claim">“${result.claim}”</p>
-    <p><${Badge} tone=${VERDICT_TONES[result.claim_support] ?? 'plain'}>${result.claim_support}<//> ${result.explanation}</p>
-    ${passages.map((passage) => html`<${PassageView} key=${passage.id} ...${passage} link=${null} />`)}
+function InForce({ capabilities, offer }: Pick<FrontPageParts, 'capabilities' | 'offer'>) {
+  const { price, payment_mode, networks, idempotency } = capabilities
+  return html`<section aria-labelledby="price">
+    <h2 id="price">What it costs</h2>
+    <p class="fee"><strong>${price.usd} ${price.currency}</strong> for one verification. No account, no subscription, nothing for a page
+      that cannot be read.</p>
     <${Facts} facts=${[
-      ['Page', html`<code>${result.source.final_url}</code>`],
-      ['Read on', facts.get('Read on') ?? result.checked_at],
-      [
-        'Receipt',
-        html`serial ${serial} · ${result.payment.simulated ? 'no money moved' : result.payment.mode}<br /><code>${result.receipt.attestation.receipt_hash}</code>`,
-      ],
+      ['Payment here', MODES[payment_mode]],
+      ['Networks', networks.map(networkInWords).join(', ')],
+      ['Assessment', html`${ASSESSMENTS[offer.assessment]}. <a href="/accuracy">How often it is right</a>`],
+      ['What it says', offer.caveat],
+      ['Results kept', `${idempotency.result_retention_seconds / 3600} hours; their receipts for good`],
     ]} />
-    <p class="aside">Made on a test service, about a test page. <a href="/example-result.json" download="result.json">Download it</a> and
-      drop it on <a href="/verify">Verify</a>, with the pin <code>${`${key_id}:${pubkey_hex}`}</code>.</p>
-  </article>`
+    <p><a href="/pricing">Prices, and what accounts get for nothing</a></p>
+  </section>`
+}
+
+function Proof({ result }: { result: VerificationResult }) {
+  const { key_id, pubkey_hex } = result.receipt.attestation
+  return html`<section aria-labelledby="proof">
+    <h2 id="proof">Proof that lasts</h2>
+    <p>Every paid result is signed, and its receipt stands in a public list that only grows. Anyone who gets the result later can check, without
+      asking this service, that nothing in it was changed, who signed it and since when it exists.</p>
+    <p class="actions"><a class="button quiet" href="/verify">Verify a result</a><a class="button quiet" href="/chain">See the receipts</a></p>
+    <details><summary>Try it with the example above</summary>
+      <p><a href="/example-result.json" download="result.json">Download the example</a>, drop it on <a href="/verify">Verify</a>, and give
+        this as the key to trust: <code>${`${key_id}:${pubkey_hex}`}</code>. It was made on a test service, about a test page.</p></details>
+  </section>`
 }
 
 const PURCHASE = { source_url: 'https://example.com/', claim: 'This domain is for use in documentation examples.' }
 
 function WaysIn({ site: { baseUrl }, capabilities }: { site: Site; capabilities: Capabilities }) {
   const { networks, mcp_tool } = capabilities
+  const takesEvm = networks.some((network) => network.startsWith('eip155:'))
   return html`<section aria-labelledby="ways">
-    <h2 id="ways">Three ways in</h2>
-    <h3>An agent, over MCP</h3>
-    <p>${
-      mcp_tool
-        ? html`<code>${mcp_tool}</code> buys a verification; 25 more tools are free.`
-        : '25 free tools. Verifications are not sold over MCP here.'
-    } <a href="/guide/mcp">Other hosts, and how it pays</a></p>
-    <${Code} label="Claude Code" text=${`claude mcp add --transport http countersign ${baseUrl}/mcp`} />
-    <h3>Code</h3>
-    ${
-      networks.some((network) => network.startsWith('eip155:'))
-        ? html`<p>Any x402 client pays by itself. This one is in JavaScript, with <code>npm install @x402/fetch @x402/evm viem</code>.${' '}<a href="/guide/buying">Every answer explained</a></p>
-          <${Code} label="buy.mjs" text=${purchaseCode(baseUrl)} />`
-        : html`<p>Payments are taken on Solana here: <a href="/guide/buying">how to pay</a>.</p>`
-    }
-    <h3>The command line</h3>
-    <p>The first call answers 402 with the terms, and charges nothing. The client of this project pays within a budget, and checks what it gets.</p>
-    <${Code} label="With curl: the terms" text=${termsCall(baseUrl)} />
-    <${Code} label="With the client: what it would cost" text=${`countersign ask ${baseUrl} --source ${PURCHASE.source_url} \\\n  --claim '${PURCHASE.claim}' --dry-run`} />
+    <h2 id="ways">Use it</h2>
+    <div class="ways">
+      <div>
+        <h3>As an agent</h3>
+        <p>Claude Code, or any host of MCP: this server buys within your budget, and checks what it gets.</p>
+        <${Code} label="Claude Code" text=${`claude mcp add countersign -- npx -y countersign mcp \\\n  --service ${baseUrl} \\\n  --wallet ~/wallet.key --budget 1.00`} />
+        <p>${
+          mcp_tool
+            ? html`A host that pays by itself buys with <code>${mcp_tool}</code>; 25 more tools are free.`
+            : '25 tools are free. Verifications are not sold over MCP here.'
+        } <a href="/guide/mcp">All hosts</a></p>
+        <${Code} label="Over HTTP" text=${`claude mcp add --transport http \\\n  countersign ${baseUrl}/mcp`} />
+      </div>
+      <div>
+        <h3>As code</h3>
+        ${
+          takesEvm
+            ? html`<p>Any x402 client pays by itself. Here with <code>npm install @x402/fetch @x402/evm viem</code>.${' '}<a href="/guide/buying">Every answer explained</a></p>
+              <${Code} label="buy.mjs" text=${purchaseCode(baseUrl)} />`
+            : html`<p>Payments are taken on Solana here: <a href="/guide/buying">how to pay</a>.</p>`
+        }
+      </div>
+      <div>
+        <h3>In a terminal</h3>
+        <p>One command asks, pays, waits and checks the result offline. Run again, it never pays twice.</p>
+        <${Code} label="Buy one" text=${`npx -y countersign buy ${PURCHASE.source_url} \\\n  '${PURCHASE.claim}' \\\n  --service ${baseUrl} \\\n  --wallet wallet.key`} />
+        <p>Without a wallet, the first call answers 402 with the price, and charges nothing.</p>
+        <${Code} label="With curl: the terms" text=${termsCall(baseUrl)} />
+      </div>
+    </div>
+    <p>More: the <a href="/guide">guide</a>, every operation in the <a href="/docs">API reference</a>, what works now on${' '}
+      <a href="/status">status</a>, and all of it for language models in <a href="/llms.txt">llms.txt</a>.</p>
   </section>`
 }
 
 function purchaseCode(baseUrl: string): string {
-  return `import { randomUUID } from 'node:crypto'
-import { env } from 'node:process'
+  return `import { env } from 'node:process'
 import { ExactEvmScheme } from '@x402/evm/exact/client'
 import { wrapFetchWithPayment, x402Client } from '@x402/fetch'
 import { privateKeyToAccount } from 'viem/accounts'
 
-const wallet = new ExactEvmScheme(privateKeyToAccount(env.WALLET_KEY))
-const pay = wrapFetchWithPayment(fetch, new x402Client().register('eip155:*', wallet))
-const answer = await pay('${baseUrl}/api/agent/v1/verify-source', {
+const wallet = new ExactEvmScheme(
+  privateKeyToAccount(env.WALLET_KEY),
+)
+const client = new x402Client().register('eip155:*', wallet)
+const pay = wrapFetchWithPayment(fetch, client)
+const answer = await pay('${baseUrl}/api/agent/v1/buy', {
   method: 'POST',
-  headers: { 'content-type': 'application/json', 'idempotency-key': randomUUID(), prefer: 'wait=20' },
-  body: JSON.stringify(${JSON.stringify(PURCHASE, null, 2)
-    .replaceAll('\n', '\n  ')
-    .replace(/"(\w+)":/g, '$1:')
-    .replaceAll('"', "'")}),
+  headers: { 'content-type': 'application/json' },
+  body: JSON.stringify({
+    source_url: '${PURCHASE.source_url}',
+    claim: '${PURCHASE.claim}',
+  }),
 })
 console.log(answer.status, await answer.json())`
 }
 
 function termsCall(baseUrl: string): string {
-  return `curl -i ${baseUrl}/api/agent/v1/verify-source \\
-  -H 'Content-Type: application/json' -H "Idempotency-Key: $(date +%s)-0123456789abcdef" \\
-  -d '${JSON.stringify(PURCHASE)}'`
-}
-
-function ReadOn() {
-  return html`<section aria-labelledby="read-on">
-    <h2 id="read-on">Read on</h2>
-    <ul class="links">
-      <li><a href="/guide">Guide</a>: buying, the tools for accounts, auditing, running it</li>
-      <li><a href="/docs">API reference</a>: every operation with an example</li>
-      <li><a href="/pricing">Prices and limits</a>: ${PRICE.usd} ${PRICE.currency} a verification; accounts are free to begin with</li>
-      <li><a href="/verify">Verify</a>: whether a result, receipt, lease, alert or chain is genuine</li>
-      <li><a href="/status">Status</a>: what works now, and the last 90 days; <a href="/accuracy">accuracy</a>: how well claims are assessed</li>
-      <li><a href="/llms.txt">llms.txt</a>: the same for language models</li>
-    </ul>
-  </section>`
+  return `curl -i -X POST ${baseUrl}/api/agent/v1/buy`
 }

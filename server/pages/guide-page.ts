@@ -8,7 +8,9 @@ const GROUPS = [
   [
     'Guide',
     [
+      'try',
       'buying',
+      'several-claims',
       'mcp',
       'assessment',
       'check',
@@ -19,6 +21,7 @@ const GROUPS = [
       'limits',
       'auditing',
       'client',
+      'sdk',
     ],
   ],
   ['Running it', ['operations', 'configuration', 'capacity', 'trust', 'security', 'changelog']],
@@ -49,8 +52,10 @@ export function guideIndex(site: Site, documents: Documents): string {
     title: 'Guide',
     path: '/guide',
     description: 'How to buy and check verifications, use the tools for accounts, and run the service.',
+    scripts: ['search'],
     body: html`<h1>Guide</h1>
       <p class="lead">How to buy and check verifications, use the tools for accounts, and run the service.</p>
+      <div id="search" data-index="/docs/search.json"></div>
       ${groupsOf(documents).map(
         ([name, list]) =>
           html`<section key=${name}><h2>${name}</h2><dl class="contents">${list.map(

@@ -3,7 +3,7 @@
 import { renderToString } from 'preact-render-to-string'
 import type { ScriptName } from '../../client/page/build.ts'
 import { type Html, html } from '../../client/page/html.ts'
-import { COMMON_POLICY } from '../../client/page/policy.ts'
+import { COMMON_POLICY, WORKER_POLICY } from '../../client/page/policy.ts'
 import { type Assets, openAssets } from './assets.ts'
 
 /** What every page of a service needs. */
@@ -11,11 +11,19 @@ export interface Site {
   /** Public address of the service, without a slash at its end. */
   baseUrl: string
   assets: Assets
+  /** Every page says that payments are not real. */
+  offlinePublic: boolean
+}
+
+interface SiteSettings {
+  baseUrl: string
+  config?: { offlinePublic: boolean }
 }
 
 /** The assets are made when the first page is asked for; a failure to make them is thrown. */
-export async function openSite({ baseUrl }: { baseUrl: string }): Promise<Site> {
-  return { baseUrl: baseUrl.replace(/\/$/, ''), assets: await openAssets() }
+export async function openSite({ baseUrl, config }: SiteSettings): Promise<Site> {
+  const offlinePublic = config?.offlinePublic ?? false
+  return { baseUrl: baseUrl.replace(/\/$/, ''), assets: await openAssets(), offlinePublic }
 }
 
 export interface PageParts {
@@ -28,8 +36,6 @@ export interface PageParts {
   scripts?: readonly ScriptName[]
   /** The page has no script at all, not even `copy`. */
   isStill?: boolean
-  /** For tables and boards that need more than the width of a text. */
-  wide?: boolean
   /** Search engines must not list it: an error, or a page of one caller. */
   unlisted?: boolean
   body: Html
@@ -47,14 +53,19 @@ const POLICY = [
 /**
  * Scripts and styles come from files of this host alone; `unsafe-inline` is nowhere, and no page may be framed.
  * `forms`: the page sends forms to this host. `secret`: its address or its content belongs to one caller, so no cache may
- * store it.
+ * store it. `recomputes`: a worker of this host runs WebAssembly for the page.
  */
-export function pageHeaders({ forms = false, secret = false } = {}): Record<string, string> {
-  const common = forms ? COMMON_POLICY.replace("form-action 'none'", "form-action 'self'") : COMMON_POLICY
+export function pageHeaders({ forms = false, secret = false, recomputes = false } = {}): Record<string, string> {
+  let policy = [...POLICY, COMMON_POLICY].join('; ')
+  if (forms) policy = policy.replace("form-action 'none'", "form-action 'self'")
+  if (recomputes)
+    policy = policy
+      .replace("script-src 'self'", "script-src 'self' 'wasm-unsafe-eval'; worker-src 'self'")
+      .replace("trusted-types 'none'", `trusted-types ${WORKER_POLICY}`)
   return {
     'content-type': 'text/html; charset=utf-8',
     'cache-control': secret ? 'no-store' : 'no-cache',
-    'content-security-policy': [...POLICY, common].join('; '),
+    'content-security-policy': policy,
     'x-content-type-options': 'nosniff',
     'x-frame-options': 'DENY',
     'referrer-policy': 'no-referrer',
@@ -72,6 +83,7 @@ const NAVIGATION = [
   ['/account', 'Account'],
 ] as const
 const FOOTER = [
+  ['/accuracy', 'Accuracy'],
   ['/llms.txt', 'For agents'],
   ['/openapi.json', 'OpenAPI'],
   ['/api/agent/v1/capabilities', 'Capabilities'],
@@ -81,7 +93,7 @@ const FOOTER = [
 ] as const
 
 /** The whole document as text. Values in the body are escaped. */
-export function renderPage({ baseUrl, assets }: Site, parts: PageParts): string {
+export function renderPage({ baseUrl, assets, offlinePublic }: Site, parts: PageParts): string {
   const { title, path, description, body } = parts
   const names = parts.isStill ? [] : (['copy', ...(parts.scripts ?? [])] as const)
   const scripts = names.map((name) => assets.scripts[name].path)
@@ -107,7 +119,7 @@ export function renderPage({ baseUrl, assets }: Site, parts: PageParts): string 
       <link rel="stylesheet" href=${assets.style.path} />
       ${scripts.map((address) => html`<script key=${address} src=${address} defer></script>`)}
     </head>
-    <body class=${parts.wide ? 'wide' : undefined}>
+    <body>
       <a class="skip" href="#main">To the content</a>
       <header><nav aria-label="Main">
         <a class="brand" href="/" aria-current=${path === '/' ? 'page' : undefined}>${NAME}</a>
@@ -116,6 +128,7 @@ export function renderPage({ baseUrl, assets }: Site, parts: PageParts): string 
             html`<a key=${address} href=${address} aria-current=${markOf(address, path)}>${name}</a>`,
         )}
       </nav></header>
+      ${offlinePublic && html`<aside class="mode">${OFFLINE_NOTICE}</aside>`}
       <main id="main">${body}</main>
       <footer>
         <ul>${FOOTER.map(([address, name]) => html`<li key=${address}><a href=${address}>${name}</a></li>`)}</ul>
@@ -127,6 +140,8 @@ export function renderPage({ baseUrl, assets }: Site, parts: PageParts): string 
 }
 
 const NAME = 'Countersign'
+export const OFFLINE_NOTICE =
+  'Offline mode: this service is for trying out. Nothing is really paid here, and subscriptions are simulated.'
 
 /** The value of aria-current of a link of the navigation. */
 function markOf(address: string, path: string): 'page' | 'true' | undefined {

@@ -32,7 +32,6 @@ export function renderOperatorPage(site: Site, { title, path, formToken, body, l
     path,
     description: SIGNED_OUT.description,
     scripts: live ? ['live'] : [],
-    wide: true,
     unlisted: true,
     body: html`<div class="live-line" data-events=${live ? '/operator/events' : undefined}>
         <nav class="sections" aria-label="Dashboard">${PAGES.map(

@@ -1,4 +1,5 @@
 // The operator's dashboard: what needs attention first, then what runs now.
+import { networkInWords } from '../../client/networks.ts'
 import { type Html, html } from '../../client/page/html.ts'
 import { Badge, Facts, Figures, inFigures, Notice, ShortTime, Table } from '../../client/page/parts.ts'
 import type { UndeliveredAlert } from '../operate/alerts.ts'
@@ -86,7 +87,7 @@ function Open({ unresolved, undelivered, deadJobs }: Dashboard): Html {
           html`<a href=${`/operator/requests/${request_id}`}><code>${request_id.slice(0, 13)}</code></a>`,
           state,
           span(open_seconds),
-          network,
+          networkInWords(network),
           html`<code>${payer}</code>`,
           transaction ? html`<code>${transaction}</code>` : 'not known',
         ])} />
@@ -126,12 +127,9 @@ function Parts({ status }: Dashboard): Html {
       <${Facts} facts=${[
         [
           'Assessor',
-          `${assessor.methods.join(', ') || 'no worker says'}${assessor.paused_seconds > 0 ? `; the model is asked again in ${span(assessor.paused_seconds)}` : ''}`,
+          `${assessor.methods.join(', ') || 'no worker says'}${assessor.paused_seconds > 0 ? `; no work for ${span(assessor.paused_seconds)}` : ''}${assessor.problems.map((one) => `; ${one}`).join('')}`,
         ],
-        [
-          'Workers',
-          `${workers.alive} alive${workers.paused > 0 ? `, ${workers.paused} of them wait for the model` : ''}`,
-        ],
+        ['Workers', `${workers.alive} alive${workers.paused > 0 ? `, ${workers.paused} of them take no work` : ''}`],
         [
           'Chain',
           chain.serial === 0
@@ -143,7 +141,7 @@ function Parts({ status }: Dashboard): Html {
           money_today
             .map(
               ({ mode, network, payments, amount_usd }) =>
-                `${amount_usd} USDC in ${payments === 1 ? 'one payment' : `${inFigures(payments)} payments`} (${mode}, ${network})`,
+                `${amount_usd} USDC in ${payments === 1 ? 'one payment' : `${inFigures(payments)} payments`} (${mode}, ${networkInWords(network)})`,
             )
             .join('; ') || 'none',
         ],

@@ -1,6 +1,8 @@
 // The pages of requests on the operator's dashboard: the list with its search, one request as a timeline, the question before an
 // action, and the log of actions.
+
 import { z } from 'zod'
+import { networkInWords } from '../../client/networks.ts'
 import { type Html, html } from '../../client/page/html.ts'
 import { Badge, Code, Facts, inFigures, Notice, ShortTime, Table, type Tone } from '../../client/page/parts.ts'
 import type { Action, RecordedAction } from '../operate/actions.ts'
@@ -97,7 +99,7 @@ export function operatorRequestPage(site: Site, formToken: string, { request, ti
             html`<${ShortTime} ms=${entered_at.getTime()} />`,
             html`<${Badge} tone=${outcome === 'settled' ? 'good' : 'open'}>${outcome}<//> ${reason ?? ''}`,
             (Number(amount_atomic) / 1e6).toFixed(2),
-            network,
+            network && networkInWords(network),
             html`<code>${payer}</code>`,
             html`<code>${transaction ?? ''}</code>`,
             proof ?? '',
@@ -201,6 +203,8 @@ function backTo({ action, subject }: Question): string {
 }
 
 export interface ActionsShown {
+  /** Attempts to sign in that were refused lately. */
+  refusals: { refused: number; last_at: Date | null }
   actions: readonly RecordedAction[]
   /** The number after which the next page begins; null at the end. */
   next: number | null
@@ -208,7 +212,11 @@ export interface ActionsShown {
   done: { action: string; outcome: string } | null
 }
 
-export function operatorActionsPage(site: Site, formToken: string, { actions, next, done }: ActionsShown): string {
+export function operatorActionsPage(
+  site: Site,
+  formToken: string,
+  { actions, refusals, next, done }: ActionsShown,
+): string {
   return renderOperatorPage(site, {
     title: 'Actions',
     path: '/operator/actions',
@@ -216,6 +224,7 @@ export function operatorActionsPage(site: Site, formToken: string, { actions, ne
     body: html`<h1>Actions</h1>
       ${done && html`<${Notice} tone=${BAD.has(done.outcome) ? 'open' : 'good'} title=${`${done.action.replaceAll('_', ' ')}:`}>${done.outcome.replaceAll('_', ' ')}.<//>`}
       <p>All actions on this dashboard. Nothing can be deleted from this list.</p>
+      ${refusals.last_at && html`<p>Attempts to sign in with a wrong token in the last seven days: ${refusals.refused}, the latest at <${ShortTime} ms=${refusals.last_at.getTime()} /> (UTC).</p>`}
       <${Table} caption="Actions, newest first" unseen empty="Nothing was done yet."
         columns=${[{ name: 'Number' }, { name: 'Time (UTC)' }, { name: 'Action' }, { name: 'To' }, { name: 'Outcome' }, { name: 'Session' }]}
         rows=${actions.map(({ action_id, at, action, subject, outcome, session }) => [

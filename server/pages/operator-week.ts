@@ -1,5 +1,6 @@
 // The last week on the operator's dashboard, as plots of the roll-ups: throughput, verdicts, failures, latency, queue, revenue, alerts;
 // and the hosts and limits that stand out.
+import { networkInWords } from '../../client/networks.ts'
 import { type Html, html } from '../../client/page/html.ts'
 import { inFigures, Table } from '../../client/page/parts.ts'
 import type { Period } from '../operate/roll-ups.ts'
@@ -15,39 +16,9 @@ export interface WeekProps {
 }
 
 export function Week({ week, spending, failingHosts, refused }: WeekProps): Html {
-  const seconds = (value: number) => `${value < 10 ? value.toFixed(2) : Math.round(value)} s`
-  const usd = (value: number) => `${value.toFixed(2)}`
   return html`<${ModelUsed} spending=${spending} />
     <h2>The last week</h2>
-    <p class="detail">In periods of three hours. A period in which no process recorded anything is a gap.</p>
-    <div class="columns">
-      <${Counts} id="verdicts" title="Completed verifications" shape="bars" description="Completed verifications of each period, by verdict."
-        series=${countsOf(week, ({ completed }) => completed)} />
-      <${Counts} id="failures" title="Failed verifications" shape="bars" description="Failed verifications of each period, by reason; the three most frequent and all others."
-        series=${countsOf(week, ({ failed }) => failed)} />
-      <${Plot} id="latency" title="Time to the result" shape="line" format=${seconds} description="Half of the results came within the lower line, 95 of 100 within the upper one."
-        series=${[lineOf('half', week, ({ result }) => (result.count > 0 ? result.p50 : null)), lineOf('95 of 100', week, ({ result }) => (result.count > 0 ? result.p95 : null))]} />
-      <${Plot} id="stages" title="Time of each stage, 95 of 100" shape="line" format=${seconds} description="The time within which 95 of 100 runs of a stage ended."
-        series=${stagesOf(week)} />
-      <${Plot} id="queue" title="Jobs that were due" shape="area" description="The most due jobs at the end of any minute of a period."
-        series=${[lineOf('Due jobs', week, ({ recorded, queue_depth }) => (recorded > 0 ? queue_depth : null))]} />
-      <${Plot} id="age" title="Age of the oldest job" shape="line" format=${seconds} description="The longest time that a job had been due."
-        series=${[lineOf('Oldest', week, ({ recorded, oldest_seconds }) => (recorded > 0 ? oldest_seconds : null))]} />
-      <${Counts} id="revenue" title="Revenue in USDC" shape="bars" format=${usd} description="USDC settled in each period, by network. Offline mode only simulates it."
-        series=${countsOf(week, ({ revenue }) => Object.fromEntries(revenue.map(({ mode, network, usd }) => [`${network} (${mode})`, usd])))} />
-      ${
-        total(spending.week.tokens) > 0 &&
-        html`<${Counts} id="tokens" title="Tokens of the model" shape="bars" description="Tokens of the assessing model in each period, by kind."
-          series=${countsOf(week, ({ model }) => model.tokens)} />`
-      }
-      ${
-        spending.week.usd > 0 &&
-        html`<${Counts} id="cost" title="Cost of the model in USD" shape="bars" format=${(value: number) => value.toFixed(4)} description="What the assessing model cost in each period, by the prices in ANTHROPIC_PRICES."
-          series=${[lineOf('USD', week, ({ recorded, model }) => (recorded > 0 ? model.usd : null))]} />`
-      }
-      <${Counts} id="alerts" title="Attempts to deliver alerts" shape="bars" description="Attempts to deliver alerts in each period, by outcome."
-        series=${countsOf(week, ({ alerts }) => alerts)} />
-    </div>
+    <${Plots} week=${week} spending=${spending} />
     <div class="columns">
       <${Table} caption="Hosts at which requests failed in the last day" empty="No request failed in the last day."
         columns=${[{ name: 'Host' }, { name: 'Failed', number: true }, { name: 'Why' }]}
@@ -60,6 +31,90 @@ export function Week({ week, spending, failingHosts, refused }: WeekProps): Html
         columns=${[{ name: 'Operation' }, { name: 'Calls', number: true }]}
         rows=${refused.map(({ operation, count }) => [operation, inFigures(count)])} />
     </div>`
+}
+
+/** The plots that have something to show. What has nothing yet is named with what fills it, instead of empty frames. */
+function Plots({ week, spending }: Pick<WeekProps, 'week' | 'spending'>): Html {
+  const plots = plotsOf(week, spending)
+  const shown = plots.filter(({ series }) => series.some(({ points }) => points.some(({ value }) => value !== null)))
+  const titles = plots.filter((one) => !shown.includes(one)).map(({ title }) => title.toLowerCase())
+  return html`${
+    shown.length > 0 &&
+    html`<p class="detail">In periods of three hours. A period in which no process recorded anything is a gap.</p>
+      <div class="columns">${shown.map((one) => html`<${Counts} key=${one.id} ...${one} />`)}</div>`
+  }
+    ${
+      titles.length > 0 &&
+      html`<p class="empty">Plots of ${titles.join(', ')} will be here. Processes record themselves each minute; the first verification fills
+        most of them: <code>npm run demo</code> buys some.</p>`
+    }`
+}
+
+function plotsOf(week: readonly Period[], spending: Spending): PlotProps[] {
+  const seconds = (value: number) => `${value < 10 ? value.toFixed(2) : Math.round(value)} s`
+  const inRevenue = ({ revenue }: Period) =>
+    Object.fromEntries(revenue.map(({ mode, network, usd }) => [`${networkInWords(network)} (${mode})`, usd]))
+  return [
+    {
+      ...{ id: 'verdicts', title: 'Completed verifications', shape: 'bars' },
+      description: 'Completed verifications of each period, by verdict.',
+      series: countsOf(week, ({ completed }) => completed),
+    },
+    {
+      ...{ id: 'failures', title: 'Failed verifications', shape: 'bars' },
+      description: 'Failed verifications of each period, by reason; the three most frequent and all others.',
+      series: countsOf(week, ({ failed }) => failed),
+    },
+    {
+      ...{ id: 'latency', title: 'Time to the result', shape: 'line', format: seconds },
+      description: 'Half of the results came within the lower line, 95 of 100 within the upper one.',
+      series: [
+        lineOf('half', week, ({ result }) => (result.count > 0 ? result.p50 : null)),
+        lineOf('95 of 100', week, ({ result }) => (result.count > 0 ? result.p95 : null)),
+      ],
+    },
+    {
+      ...{ id: 'stages', title: 'Time of each stage, 95 of 100', shape: 'line', format: seconds },
+      description: 'The time within which 95 of 100 runs of a stage ended.',
+      series: stagesOf(week),
+    },
+    {
+      ...{ id: 'queue', title: 'Jobs that were due', shape: 'area' },
+      description: 'The most due jobs at the end of any minute of a period.',
+      series: [lineOf('Due jobs', week, ({ recorded, queue_depth }) => (recorded > 0 ? queue_depth : null))],
+    },
+    {
+      ...{ id: 'age', title: 'Age of the oldest job', shape: 'line', format: seconds },
+      description: 'The longest time that a job had been due.',
+      series: [lineOf('Oldest', week, ({ recorded, oldest_seconds }) => (recorded > 0 ? oldest_seconds : null))],
+    },
+    {
+      ...{ id: 'revenue', title: 'Revenue in USDC', shape: 'bars', format: (value: number) => value.toFixed(2) },
+      description: 'USDC settled in each period, by network. Offline mode only simulates it.',
+      series: countsOf(week, inRevenue),
+    },
+    ...modelPlots(week, spending),
+    {
+      ...{ id: 'alerts', title: 'Attempts to deliver alerts', shape: 'bars' },
+      description: 'Attempts to deliver alerts in each period, by outcome.',
+      series: countsOf(week, ({ alerts }) => alerts),
+    },
+  ]
+}
+
+/** None where no model is used. */
+function modelPlots(week: readonly Period[], { week: used }: Spending): PlotProps[] {
+  const tokens: PlotProps = {
+    ...{ id: 'tokens', title: 'Tokens of the model', shape: 'bars' },
+    description: 'Tokens of the assessing model in each period, by kind.',
+    series: countsOf(week, ({ model }) => model.tokens),
+  }
+  const cost: PlotProps = {
+    ...{ id: 'cost', title: 'Cost of the model in USD', shape: 'bars', format: (value: number) => value.toFixed(4) },
+    description: 'What the assessing model cost in each period, by the prices in ANTHROPIC_PRICES.',
+    series: [lineOf('USD', week, ({ recorded, model }) => (recorded > 0 ? model.usd : null))],
+  }
+  return [...(total(used.tokens) > 0 ? [tokens] : []), ...(used.usd > 0 ? [cost] : [])]
 }
 
 /** The calls to the assessor's model and their cost. */
@@ -84,10 +139,10 @@ function ModelUsed({ spending }: Pick<WeekProps, 'spending'>): Html {
     ${uses.some(([, use]) => costOf(use) === null) && html`<p class="detail">The cost is counted where <code>ANTHROPIC_PRICES</code> is set.</p>`}`
 }
 
-/** A plot without a legend says in its title what its one series is. */
+/** Bars without a legend say in their title what their one series is. */
 function Counts(props: PlotProps): Html {
   const [only, ...others] = props.series
-  const title = only && others.length === 0 ? `${props.title}: ${only.name}` : props.title
+  const title = only && others.length === 0 && props.shape === 'bars' ? `${props.title}: ${only.name}` : props.title
   return html`<${Plot} ...${props} title=${title} />`
 }
 

@@ -126,7 +126,7 @@ export function receiptSearchPage(site: Site, { given, found, problem }: Search)
         html`<p>${found.length} receipts are for this digest:</p>
         <ul>${found.map((serial) => html`<li key=${serial}><a href=${`/receipts/${serial}`}>Receipt ${inFigures(serial)}</a></li>`)}</ul>`
       }
-      <p class="aside">The digest of a file is its SHA-256, for example of <code>sha256sum FILE</code>. Of a result it is <code>subject_sha256</code>
-        of its receipt. <a href="/chain">The whole chain</a></p>`,
+      <p class="aside">The digest of a file is its SHA-256, for example of <code>sha256sum FILE</code>. Of a result it is
+        the <code>subject_sha256</code> of its receipt. <a href="/chain">The whole chain</a></p>`,
   })
 }

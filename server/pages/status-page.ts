@@ -92,6 +92,9 @@ function linesOf({ checks, refusal, work }: Status): Line[] {
 function LastDays({ days }: Pick<Status, 'days'>) {
   if (days === null)
     return html`<h2>The last ${DAYS} days</h2><p class="empty">The record cannot be read while the database does not answer.</p>`
+  if (days.length === 0)
+    return html`<h2>The last ${DAYS} days</h2><p class="empty">One mark for each day will be here, with the share of its minutes in which the
+      service was available. The record begins by itself within a minute of the first start of a worker.</p>`
   const minutes = days.reduce((sum, day) => sum + day.minutes, 0)
   const well = days.reduce((sum, day) => sum + day.well, 0)
   const today = days.at(-1)

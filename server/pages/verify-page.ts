@@ -1,9 +1,10 @@
 // The page /verify: a frame for the work of the browser, and instructions for browsers without scripts.
 import { html } from '../../client/page/html.ts'
 import { INTRODUCTION, NO_SCRIPT, TITLE } from '../../client/page/page-words.ts'
+import type { ServedVerifier } from '../../client/page/served-verifier.ts'
 import { renderPage, type Site } from './layout.ts'
 
-export function verifyPage(site: Site): string {
+export function verifyPage(site: Site, verifier: ServedVerifier): string {
   return renderPage(site, {
     title: TITLE,
     path: '/verify',
@@ -12,8 +13,9 @@ export function verifyPage(site: Site): string {
     body: html`<h1>${TITLE}</h1>
       <p class="lead">${INTRODUCTION}</p>
       <noscript><p>${NO_SCRIPT}</p></noscript>
-      <div id="verifier" data-service="./"></div>
+      <div id="verifier" data-service="./" data-verifier=${JSON.stringify(verifier)}></div>
       <p class="aside verify-aside">The same page as <a href="/verify.html" download="verify.html">one file</a> that works from disk without a
-        network. The page requests from this service only its signing keys, and a receipt if you type its serial.</p>`,
+        network. The page requests from this service only its signing keys, a receipt if you type its serial, and the
+        verifier if you press the button that makes a verdict again.</p>`,
   })
 }

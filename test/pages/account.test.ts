@@ -1,5 +1,6 @@
 // The account page in a browser: the key stays in the page, every section shows what the account has, actions ask before what cannot be
 // undone, and each is an operation of the service.
+import { readFile } from 'node:fs/promises'
 import t from 'tap'
 import { noBrowser, overflow, picture, seriousFindings, sharedBrowser, shown, type Visit, visit } from '../browser.ts'
 import { startSystem } from '../system.ts'
@@ -50,14 +51,91 @@ t.test('the account page in a browser', { skip: noBrowser }, async (t) => {
     t.match(await shown(page, '.meters'), /Active leases\s+0 of 1/)
     for (const name of ['Watchdogs', 'Leases', 'Citations', 'Receipts', 'Journal', 'Keys']) {
       await go(opened, name)
-      if (name !== 'Keys') t.match(await shown(page, 'main'), /There are none/, name)
+      if (name !== 'Keys') t.match(await shown(page, 'main'), /will be here/, name)
       t.equal(await overflow(page), 0, name)
     }
     t.same(complaints, [])
     await page.reload()
     t.ok(await page.isVisible('#api-key'), 'a reload forgets the key')
     await using plain = await visit(browser, system.url('/account'), { javaScriptEnabled: false })
-    t.match(await shown(plain.page, 'main'), /needs JavaScript[\s\S]*countersign account usage/)
+    t.match(await shown(plain.page, 'main'), /needs JavaScript[\s\S]*countersign account show/)
+  })
+
+  await t.test('from nothing: register, keep the key, a watchdog, its alert, an upgrade', async (t) => {
+    await using opened = await visit(browser, system.url('/account'))
+    const { page, complaints, requests } = opened
+    await page.waitForSelector('#register')
+    t.match(await shown(page, 'main'), /The free tier has 1 active lease, 1 watchdog[\s\S]*10 receipts a day/)
+    t.same(await seriousFindings(page), [])
+    await picture(page, 'account-doors-1440-light')
+    const register = page.getByRole('button', { name: 'Make the account' })
+    await page.fill('#handle', 'Not a handle')
+    await register.click()
+    t.match(await shown(page, '#handle-problem'), /1 to 64 of a-z/)
+    await page.fill('#handle', 'kelby')
+    await register.click()
+    await page.waitForSelector('#handle-problem:has-text("taken")')
+    complaints.length = 0
+    await page.fill('#handle', 'newcomer')
+    await register.click()
+    await page.waitForSelector('#kept')
+    const made = await shown(page, '.once pre')
+    t.match(made, /^ctk_/)
+    t.equal(await page.locator('#api-key').count(), 0, 'nothing else can be opened meanwhile')
+    t.same(await seriousFindings(page), [])
+    await picture(page, 'account-key-1440-light')
+    await page.getByRole('button', { name: 'Go on to the account' }).click()
+    t.match(await shown(page, '#kept-problem'), /Keep the key first/)
+    const [file] = await Promise.all([
+      page.waitForEvent('download'),
+      page.getByRole('button', { name: 'Save it as a file' }).click(),
+    ])
+    t.equal(file.suggestedFilename(), 'countersign-newcomer.key')
+    t.equal(await readFile(await file.path(), 'utf8'), `${made}\n`)
+    await page.click('#is-kept')
+    await page.getByRole('button', { name: 'Go on to the account' }).click()
+    await page.waitForSelector('.meters')
+
+    await go(opened, 'Watchdogs')
+    t.match(await shown(page, 'main'), /The free tier has 1 watchdog; none is used/)
+    await picture(page, 'account-empty-1440-light')
+    await page.click('text=Make or change a watchdog')
+    await page.fill('#name', 'nightly')
+    await page.fill('#webhook_url', system.site.url('/hook'))
+    await page.getByRole('button', { name: 'Save it', exact: true }).click()
+    await page.waitForSelector('.once pre:has-text("whsec_")')
+    // The list is fetched after the secret is shown.
+    await page.waitForSelector('text=There is no room for another one')
+    t.match(await shown(page, 'main'), /There is no room for another one[\s\S]*The dev tier has 50, for 29 USD a month/)
+    await system.sql(
+      `update watchdogs set started_at = now() - interval '1 hour', check_at = now()
+       where account_id = (select id from accounts where handle = 'newcomer')`,
+    )
+    await page.waitForSelector('.card h3 >> text=/^down$/', { timeout: 60_000 })
+    await page.locator('.card summary', { hasText: 'Alerts of' }).click()
+    await page.waitForSelector('.alert-record:has-text("watchdog.missed")')
+    t.same(await seriousFindings(page), [])
+    const receipt = await page.locator('.alert-record p a').first().getAttribute('href')
+    await using proof = await visit(browser, new URL(receipt ?? '', system.service.address).href)
+    t.match(await shown(proof.page, 'main'), /alert/i, 'the alert has a receipt with a page')
+
+    await go(opened, 'Usage')
+    await page.getByRole('button', { name: 'Subscribe to dev' }).click()
+    const [checkout] = await Promise.all([
+      page.context().waitForEvent('page'),
+      page.getByRole('link', { name: /^Pay for dev: 29\S* USD a month, simulated$/ }).click(),
+    ])
+    await checkout.getByRole('button', { name: 'Pay (simulated)' }).click()
+    await checkout.getByRole('heading', { name: 'Thank you' }).waitFor()
+    await checkout.close()
+    await page.getByRole('button', { name: 'Look again' }).click()
+    await page.waitForSelector('.facts .tag:text-is("dev")')
+    await go(opened, 'Watchdogs')
+    t.match(await shown(page, 'main'), /The dev tier has 50 watchdogs; 1 is used/)
+    t.notOk(requests.some((line) => line.includes('ctk_')))
+    t.same(complaints, [])
+    await page.setViewportSize({ width: 360, height: 740 })
+    t.equal(await overflow(page), 0)
   })
 
   await t.test('what the account has, and what can be done with it', async (t) => {
@@ -125,7 +203,7 @@ t.test('the account page in a browser', { skip: noBrowser }, async (t) => {
     await page.getByRole('button', { name: 'Renew: agent-7' }).click()
     await page.getByRole('button', { name: 'Revoke: agent-7' }).click()
     await page.getByRole('button', { name: 'Yes, revoke' }).click()
-    await page.waitForSelector('text=There are none.')
+    await page.waitForSelector('.empty:has-text("will be here")')
     t.equal((await call('GET', `/v1/lease/${lease.lease_id}`)).state, 'revoked')
     await page.click('text=Grant a lease')
     await page.fill('#agent', 'agent-8')
@@ -153,6 +231,22 @@ t.test('the account page in a browser', { skip: noBrowser }, async (t) => {
       page.getByRole('button', { name: 'Save as a file: notes' }).click(),
     ])
     t.equal(file.suggestedFilename(), 'notes')
+
+    const stored = await call('GET', '/v1/journal')
+    await page.fill('#slot', 'notes')
+    await page.setInputFiles('#content', {
+      name: 'o.bin',
+      mimeType: 'application/octet-stream',
+      buffer: Buffer.from([2]),
+    })
+    await page.getByRole('button', { name: 'Store it' }).click()
+    t.match(await shown(page, '.asking'), /notes holds something\. Its bytes are replaced and lost/)
+    await page.getByRole('button', { name: 'No', exact: true }).click()
+    t.same(await call('GET', '/v1/journal'), stored, 'nothing was replaced')
+    await page.getByRole('button', { name: 'Store it' }).click()
+    const replaced = page.waitForResponse((answer) => answer.request().method() === 'PUT')
+    await page.getByRole('button', { name: 'Yes, replace it' }).click()
+    t.equal((await replaced).status(), 200)
 
     await go(opened, 'Keys')
     await page.click('text=Make a key')

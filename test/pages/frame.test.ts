@@ -43,6 +43,30 @@ t.test('the text of an address is shown, not run', async (t) => {
   t.match(page, '%3Cscript%3E')
 })
 
+t.test('the list for search engines names the public pages, each of which is there', async (t) => {
+  const addressesOf = async (address: string) => {
+    const answer = await fetch(new URL('/sitemap.xml', address))
+    t.match(answer.headers.get('content-type'), /^application\/xml/)
+    const found = [...(await answer.text()).matchAll(/<url><loc>([^<]+)<\/loc><\/url>/g)]
+    return found.map(([, url = '']) => new URL(url).pathname)
+  }
+  const paths = await addressesOf(system.url('/'))
+  t.equal(new Set(paths).size, paths.length)
+  for (const path of ['/', '/try', '/guide/buying', '/docs/verify_source', '/docs/errors', '/pricing'])
+    t.ok(paths.includes(path), path)
+  for (const path of paths) {
+    const answer = await get(path, BROWSER)
+    const page = await answer.text()
+    t.equal(answer.status, 200, path)
+    t.notMatch(page, '<meta name="robots" content="noindex"', path)
+  }
+  await using twin = await system.openTwin({}, { TRY_ENABLED: 'false' })
+  t.same(
+    await addressesOf(twin.address),
+    paths.filter((path) => path !== '/try'),
+  )
+})
+
 t.test('assets are kept for ever, by names that change with them', async (t) => {
   const page = await (await get('/verify', BROWSER)).text()
   const paths = [...page.matchAll(/"(\/assets\/[^"]+)"/g)].map(([, path = '']) => path)

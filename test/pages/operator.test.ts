@@ -46,7 +46,14 @@ t.test('signing in to the dashboard', async (t) => {
     'content-security-policy': /form-action 'self'/,
   })
   t.equal(page.headers.get('access-control-allow-origin'), null, 'no other site may read it')
-  const formToken = /name="form_token" value="([\w-]+)"/.exec(await page.text())?.[1] ?? ''
+  const text = await page.text()
+  t.match(
+    text,
+    /Plots of completed verifications, failed verifications, [\s\S]* will be here\./,
+    'one sentence for the empty plots',
+  )
+  t.notMatch(text, /<figcaption>Completed verifications/)
+  const formToken = /name="form_token" value="([\w-]+)"/.exec(text)?.[1] ?? ''
 
   const altered = cookie.replace(/=(\d)/, (_, digit) => `=${(Number(digit) + 1) % 10}`)
   for (const [name, other] of [
@@ -83,10 +90,15 @@ t.test('signing in to the dashboard', async (t) => {
   )
   t.match(await post('/operator/act', { ...act, form_token: formToken }, { cookie }), { status: 303 })
   t.match(await system.sql('select action, outcome from operator_actions order by action_id'), [
-    { action: 'sign_in', outcome: 'refused' },
     { action: 'sign_in', outcome: 'signed_in' },
     { action: 'redrive_job', outcome: 'not_found' },
   ])
+  t.match(
+    await system.sql('select refused from operator_refusals'),
+    [{ refused: '1' }],
+    'counted, and not stored one by one',
+  )
+  t.match(await (await get('/operator/actions', cookie)).text(), /with a wrong token in the last seven days: 1,/)
   t.equal((await get('/operator/requests?after=nonsense', cookie)).status, 400)
 
   const other = (await post('/operator/sign-in', { token: TOKEN })).headers.get('set-cookie')?.split(';')[0] ?? ''

@@ -11,7 +11,8 @@ import { errorTable } from '../../server/errors.ts'
 import { readTransitions } from '../../server/pages/diagram.ts'
 import { findDocuments } from '../../server/pages/documents.ts'
 import { roomsOf } from '../../server/pages/reference-page.ts'
-import { inspect, noBrowser, sharedBrowser, visit } from '../browser.ts'
+import { openAccountHarness } from '../accounts/harness.ts'
+import { inspect, noBrowser, overflow, picture, seriousFindings, sharedBrowser, visit } from '../browser.ts'
 import { startSystem } from '../system.ts'
 
 const system = await startSystem()
@@ -28,10 +29,20 @@ t.test('programs get the text alone at /, and browsers the page', async (t) => {
   t.match(await read('/'), /<h1>/)
 })
 
+t.test('the front page shows a result of the assessment in force, whichever it is', async (t) => {
+  for (const ASSESSMENT of ['literal', 'local', 'semantic']) {
+    const key = { ANTHROPIC_API_KEY: 'k', ANTHROPIC_BASE_URL: 'http://127.0.0.1:9' }
+    await using front = await openAccountHarness({ ASSESSMENT, ...key })
+    const answer = await fetch(new URL('/', front.address), { headers: { accept: BROWSER } })
+    t.equal(answer.status, 200, ASSESSMENT)
+    t.match(await answer.text(), new RegExp(`>${ASSESSMENT}: `), 'and says which it is')
+  }
+})
+
 t.test('every link of the public pages leads somewhere', async (t) => {
   const documents = await findDocuments()
   t.ok(documents.size > 20)
-  const pages = ['/', '/pricing', '/guide', '/verify', '/docs', '/status', '/accuracy', ...documents.keys()]
+  const pages = ['/', '/try', '/pricing', '/guide', '/verify', '/docs', '/status', '/accuracy', ...documents.keys()]
   const links = new Map<string, string>()
   for (const path of pages) {
     const page = await read(path)
@@ -92,6 +103,28 @@ t.test('prices and limits are those of the tables', async (t) => {
   }
 })
 
+t.test('the calculator of /pricing, one form that works without a script', async (t) => {
+  const costOf = async (query: string) => {
+    const page = await read(`/pricing?${query}`)
+    return (
+      page.match(/<output[^>]*><strong>([\d,.]+) USDC<\/strong> a month/)?.[1] ??
+      page.match(/class="problem">([^<]*)</)?.[1]
+    )
+  }
+  t.equal(await costOf(''), '9.00', 'one claim on ten pages, every day')
+  t.equal(await costOf('claims=1&pages=1&checks=1'), '0.03')
+  t.equal(await costOf('claims=10&pages=1&checks=1'), '0.12', 'nine further claims')
+  t.equal(await costOf('claims=11&pages=1&checks=1'), '0.15', 'an eleventh claim is another purchase')
+  t.equal(await costOf('claims=1&pages=1000000&checks=100000'), '3,000,000,000.00', 'the most of both')
+  for (const wrong of ['0', '-1', '1.5', 'many', '', '1e3', '1000001'])
+    t.equal(await costOf(`pages=${wrong}`), 'A whole number from 1 to 1,000,000.', wrong)
+  t.match(await costOf('claims=2&claims=3'), '9.00', 'a repeated parameter is none')
+  t.match(
+    await read('/pricing?pages=%22%3E%3Cscript%3E'),
+    / value="&quot;&gt;&lt;script&gt;"|value="&quot;>&lt;script>"/,
+  )
+})
+
 /** The text of the piece of code with this label. */
 function codeOf(page: string, label: string): string {
   const found =
@@ -109,20 +142,78 @@ t.test('the reference has every operation with a true example, and every error',
     roomsOf(catalog).some(([name]) => name === 'Others'),
     'every operation has a room',
   )
-  const page = await read('/docs')
-  const sections = page.split('<article class="operation"').slice(1)
-  t.equal(sections.length, catalog.length)
+  const index = await read('/docs')
+  const errors = await read('/docs/errors')
   for (const { name, method, path } of catalog) {
-    const section = sections.find((one) => one.includes(`<h3 id="${name}">`)) ?? ''
-    t.ok(section.includes(`>${method}</strong> <code>${path}</code>`), `${method} ${path}`)
-    t.match(section, /<summary>Example<\/summary>/, name)
-    for (const [, code = ''] of section.matchAll(/#error-(\w+)"/g)) t.ok(page.includes(`id="error-${code}"`), code)
+    t.ok(index.includes(`href="/docs/${name}"`), `the index links ${name}`)
+    const page = await read(`/docs/${name}`)
+    t.ok(page.includes(`>${method}</strong> <code>${path}</code>`), `${method} ${path}`)
+    for (const language of ['curl', 'TypeScript', 'Python'])
+      t.ok(codeOf(page, `Call in ${language}`).includes(system.service.address), `${name} in ${language}`)
+    for (const [, code = ''] of page.matchAll(/#error-(\w+)"/g)) t.ok(errors.includes(`id="error-${code}"`), code)
+    t.notMatch(page, '{base_url}', name)
   }
-  for (const code of Object.keys(errorTable)) t.ok(page.includes(`id="error-${code}"`), code)
-  t.notMatch(page, '{base_url}')
-  const purchase = sections.find((one) => one.includes('id="verify_source"')) ?? ''
+  for (const code of Object.keys(errorTable)) t.ok(errors.includes(`id="error-${code}"`), code)
+  const purchase = await read('/docs/verify_source')
   t.match(purchase, /<code>options\.max_age_seconds<\/code>.*?0 to 300\. Default 60\./)
   t.match(purchase, /<code>evidence\[\]\.quote<\/code>/)
+  t.equal((await fetch(system.url('/docs/nothing'))).status, 404)
+})
+
+t.test('the calls of the reference work in each language', async (t) => {
+  const root = join(import.meta.dirname, '../..')
+  const folder = await mkdtemp(join(root, '.tap/called-'))
+  t.teardown(() => rm(folder, { recursive: true }))
+  const page = async (name: string) => (await read(`/docs/${name}`)).replaceAll('&#x27;', "'")
+  const register = await page('register')
+  const code = (language: string) =>
+    codeOf(register, `Call in ${language}`).replace(/"handle": "[^"]*"/, `"handle": "by-${language.toLowerCase()}"`)
+  t.match((await run('sh', ['-c', code('curl')])).stdout, /"handle":"by-curl"/)
+  await writeFile(join(folder, 'call.mts'), code('TypeScript'))
+  const made = await run(process.execPath, ['call.mts'], { cwd: folder })
+  t.match(made.stdout, /^201? ?.*"handle":"by-typescript"|^200 .*"handle":"by-typescript"/)
+  const key = /ctk_\w+/.exec(made.stdout)?.[0] ?? ''
+  await writeFile(join(folder, 'usage.mts'), codeOf(await page('get_usage'), 'Call in TypeScript'))
+  const used = await run(process.execPath, ['usage.mts'], { cwd: folder, env: { ...process.env, KEY: key } })
+  t.match(used.stdout, /^200 .*"tier":"free"/)
+  const python = await run('python3', ['-c', codeOf(await page('grant_lease'), 'Call in Python')], {
+    env: { ...process.env, KEY: key },
+  })
+  t.match(python.stdout, /^201 .*"lease_id"/)
+  const refused = await run('python3', ['-c', codeOf(await page('get_usage'), 'Call in Python')], {
+    env: { ...process.env, KEY: 'none' },
+  })
+  t.match(refused.stdout, /^401 .*unauthenticated/)
+})
+
+t.test('search and try-it of the reference', { skip: noBrowser }, async (t) => {
+  const browser = await sharedBrowser()
+  await using opened = await visit(browser, system.url('/docs'))
+  const { page, requests, complaints } = opened
+  await page.fill('#sought', 'idempotency')
+  await page.waitForSelector('.found a')
+  t.match(await page.locator('.found').textContent(), /idempotency/i)
+  await page.fill('#sought', 'grant lease')
+  await page.waitForSelector('.found a[href="/docs/grant_lease"]')
+  t.equal(requests.filter((line) => line.includes('search.json')).length, 1, 'the index is fetched once')
+  await page.fill('#sought', 'zzzzzz')
+  await page.waitForSelector('text=Nothing found.')
+  t.same(complaints, [])
+  await page.goto(system.url('/docs/register'))
+  await page.fill('#body', '{"handle": "tried-here"}')
+  await page.getByRole('button', { name: 'Send POST' }).click()
+  await page.waitForSelector('.try-call pre:has-text("tried-here")')
+  await page.fill('#path', 'https://example.com/v1/register')
+  await page.getByRole('button', { name: 'Send POST' }).click()
+  await page.waitForSelector('text=only this service is called')
+  t.same(complaints, [])
+  for (const { name } of catalog) {
+    await page.goto(system.url(`/docs/${name}`))
+    const screens = await page.evaluate(() => document.documentElement.scrollHeight / 900)
+    t.ok(screens <= 12, `${name}: ${screens} screens`)
+  }
+  await page.goto(system.url('/docs'))
+  t.ok((await page.evaluate(() => document.documentElement.scrollHeight / 900)) <= 12)
 })
 
 t.test('the lines to copy work against this address', async (t) => {
@@ -133,9 +224,6 @@ t.test('the lines to copy work against this address', async (t) => {
   const { stdout } = await run('sh', ['-c', codeOf(page, 'With curl')])
   t.match(stdout, /^HTTP\/1.1 402 [\s\S]*payment-required: /i)
 
-  const command = codeOf(page, 'With the client').replace('countersign', `"${process.execPath}" client/cli.ts`)
-  t.match(JSON.parse((await run('sh', ['-c', command], { cwd: root })).stdout), { price: { usd: '0.03' } })
-
   // Within the repository, so that it finds the packages that the page names.
   const folder = await mkdtemp(join(root, '.tap/copied-'))
   t.teardown(() => rm(folder, { recursive: true }))
@@ -143,7 +231,16 @@ t.test('the lines to copy work against this address', async (t) => {
   const env = { ...process.env, WALLET_KEY: generatePrivateKey() }
   t.match((await run(process.execPath, ['buy.mjs'], { cwd: folder, env })).stdout, /^200 [\s\S]*status: 'completed'/)
 
-  const endpoint = codeOf(page, 'Claude Code').split(' ').at(-1) ?? ''
+  const client = `"${process.execPath}" "${join(root, 'client/cli.ts')}"`
+  await run('sh', ['-c', `${client} wallet new wallet.key`], { cwd: folder })
+  const command = site(codeOf(page, 'Buy one')).replace('npx -y countersign', client)
+  const bought = await run('sh', ['-c', `${command} --yes --expect insufficient_evidence --json`], { cwd: folder })
+  t.match(JSON.parse(bought.stdout), { verified: true, cost_usd: '0.03' })
+  const server = codeOf(page, 'Claude Code').split(' -- ')[1]?.replace('npx -y countersign', client) ?? ''
+  const helped = await run('sh', ['-c', `${server.replace('~/', '')} < /dev/null`], { cwd: folder })
+  t.equal(helped.stdout, '', 'it starts, and ends with its host')
+
+  const endpoint = codeOf(page, 'Over HTTP').split(' ').at(-1) ?? ''
   const answer = await fetch(endpoint, {
     method: 'POST',
     headers: { 'content-type': 'application/json', accept: 'application/json, text/event-stream' },
@@ -156,14 +253,14 @@ t.test('the front page says what is in force', async (t) => {
   const literal = await read('/')
   t.match(literal, /literal: passages are quoted, no verdict is given/)
   t.match(literal, /offline: signatures are checked, no money moves/)
-  t.match(literal, />not_assessed<\/strong>/)
+  t.match(literal, /Not judged, quotes only/)
   await using twin = await system.openTwin(
     {},
     { ANTHROPIC_API_KEY: 'k', ANTHROPIC_BASE_URL: 'http://127.0.0.1:9', VERIFICATION_ENABLED: 'false' },
   )
   const semantic = await (await fetch(twin.address, { headers: { accept: BROWSER } })).text()
   t.match(semantic, /semantic: a language model gives the verdict/)
-  t.match(semantic, />contradicts<\/strong>/)
+  t.match(semantic, /The page says otherwise/)
   t.match(semantic, /switched off here at present/)
 })
 
@@ -171,14 +268,29 @@ t.test('in a browser', { skip: noBrowser }, async (t) => {
   const browser = await sharedBrowser()
   t.match(
     await inspect(t, browser, system.url('/'), 'front'),
-    /Does the page say so\?[\s\S]*A result, as an example[\s\S]*Three ways in/,
+    /Check what your AI agent says a web page says[\s\S]*A result looks like this[\s\S]*As an agent[\s\S]*What it costs[\s\S]*Proof/,
   )
-  t.match(await inspect(t, browser, system.url('/pricing'), 'pricing'), /active leases/)
+  t.match(
+    await inspect(t, browser, system.url('/pricing'), 'pricing'),
+    /Free[\s\S]*1 active lease[\s\S]*on Base Sepolia \(test money\)|on Base Sepolia \(test money\)[\s\S]*1 active lease/,
+  )
   t.match(await inspect(t, browser, system.url('/guide'), 'guide'), /Buying/)
   t.match(
     await inspect(t, browser, system.url('/docs'), 'docs', { isLong: true }),
     /Verify one claim against one public HTTPS page/,
   )
+  t.match(
+    await inspect(t, browser, system.url('/docs/errors'), 'docs-errors', { isLong: true }),
+    /idempotency_conflict/,
+  )
+  await using operation = await visit(browser, system.url('/docs/verify_source'))
+  t.same(await seriousFindings(operation.page), [])
+  await picture(operation.page, 'docs-operation-1440-light')
+  await operation.page.setViewportSize({ width: 360, height: 740 })
+  await operation.page.emulateMedia({ colorScheme: 'dark' })
+  t.equal(await overflow(operation.page), 0)
+  t.same(await seriousFindings(operation.page), [])
+  await picture(operation.page, 'docs-operation-360-dark')
   t.match(await inspect(t, browser, system.url('/guide/buying'), 'guide-buying'), /How much at once/)
 
   await t.test('code is copied, and the keyboard reaches everything', async (t) => {
@@ -190,7 +302,7 @@ t.test('in a browser', { skip: noBrowser }, async (t) => {
     await page.getByRole('button', { name: 'Copy: Claude Code' }).filter({ hasText: 'Copied' }).waitFor()
     t.equal(
       await page.evaluate(() => navigator.clipboard.readText()),
-      `claude mcp add --transport http countersign ${system.service.address}/mcp`,
+      `claude mcp add countersign -- npx -y countersign mcp \\\n  --service ${system.service.address} \\\n  --wallet ~/wallet.key --budget 1.00`,
     )
   })
 })

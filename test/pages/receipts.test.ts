@@ -37,9 +37,9 @@ t.test('results and receipts in a browser', { skip: noBrowser }, async (t) => {
   await t.test('a result by its link: shown, checked, and saved byte for byte', async (t) => {
     await using opened = await visit(browser, link(result.request_id, token))
     const { page, requests, complaints, transferred } = opened
-    await page.waitForSelector('#verdict')
-    t.equal(await shown(page, '#verdict'), HEADLINES.published)
-    t.match(await shown(page, '.facts'), /The harbour was opened in 1874/)
+    await page.waitForSelector('#standing')
+    t.equal(await shown(page, '#standing'), HEADLINES.published)
+    t.match(await shown(page, '.claimed'), /The harbour was opened in 1874/)
     const download = async (name: RegExp) => {
       const [file] = await Promise.all([page.waitForEvent('download'), page.getByRole('link', { name }).click()])
       return readFile(await file.path())
@@ -107,7 +107,7 @@ t.test('results and receipts in a browser', { skip: noBrowser }, async (t) => {
     await opened.page.waitForSelector('text=Not ready yet.')
     await picture(opened.page, 'result-pending-1440-light')
     slow.resolve({ body: PAGE })
-    await opened.page.waitForSelector('#verdict')
+    await opened.page.waitForSelector('#standing')
     t.pass('the page asked again')
   })
 
@@ -133,8 +133,8 @@ t.test('results and receipts in a browser', { skip: noBrowser }, async (t) => {
     await picture(page, 'receipt-1440-light')
     t.ok(transferred() < 100_000, `${transferred()} bytes`)
     await page.getByRole('link', { name: 'Verify in your browser' }).click()
-    await page.waitForSelector('#verdict')
-    t.equal(await shown(page, '#verdict'), HEADLINES.published)
+    await page.waitForSelector('#standing')
+    t.equal(await shown(page, '#standing'), HEADLINES.published)
     await page.goBack()
     await page
       .getByRole('link', { name: /^Receipt / })

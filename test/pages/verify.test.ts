@@ -6,9 +6,12 @@ import { join } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import type { Page } from 'playwright-core'
 import t, { type Test } from 'tap'
+import { FLAG_WORDS } from '../../client/flag-words.ts'
 import { buildAssets, renderSingleFile } from '../../client/page/build.ts'
 import { wordsOf } from '../../client/page/check-words.ts'
 import { HEADLINES } from '../../client/page/report-view.ts'
+import { STANCE_WORDS, VERDICT_WORDS } from '../../client/verdict-words.ts'
+import { explainedFlags } from '../../server/verification/risk-flag-advice.ts'
 import { type Browser, noBrowser, overflow, picture, seriousFindings, sharedBrowser, shown, visit } from '../browser.ts'
 import { payingFetch, startSystem } from '../system.ts'
 
@@ -16,11 +19,11 @@ const vectors = (name: string) => JSON.parse(readFileSync(join(import.meta.dirna
 
 async function check(page: Page, text: string): Promise<string> {
   // The last report must not be taken for this one.
-  await page.evaluate(() => document.getElementById('verdict')?.setAttribute('id', 'before'))
+  await page.evaluate(() => document.getElementById('standing')?.setAttribute('id', 'before'))
   await page.fill('#text', text)
   await page.getByRole('button', { name: 'Check it' }).click()
-  await page.waitForSelector('#verdict')
-  return shown(page, '.verdict')
+  await page.waitForSelector('#standing')
+  return shown(page, '.standing')
 }
 
 async function pin(page: Page, keys: unknown) {
@@ -39,6 +42,10 @@ t.test('every check of the test vectors has words of its own', async (t) => {
   for (const name of new Set<string>(names)) t.notMatch(wordsOf(name).fails, /^The check “/, name)
 })
 
+t.test('every risk flag of the service has words for readers, and no other', async (t) => {
+  t.same(Object.keys(FLAG_WORDS).sort(), [...new Set(explainedFlags.map(({ name }) => name))].sort())
+})
+
 t.test('in a browser', { skip: noBrowser }, async (t) => {
   const system = await startSystem()
   t.teardown(() => system[Symbol.asyncDispose]())
@@ -55,12 +62,12 @@ t.test('in a browser', { skip: noBrowser }, async (t) => {
   await t.test('a bought result is genuine, and says what it is', async (t) => {
     await using opened = await visit(browser, system.url('/verify'))
     const { page, requests, complaints, transferred } = opened
-    t.match(await check(page, result), /a completed result[\s\S]*Genuine, if you trust this service/)
-    const said = await shown(page, '.facts')
+    t.match(await check(page, result), /Genuine, if you trust this service/)
+    const said = await shown(page, '.result-card')
     for (const words of ['The harbour was opened in 1874.', system.site.url('/harbour'), 'no money moved'])
       t.ok(said.includes(words), words)
     t.match(await shown(page, 'mark'), /1874/)
-    const link = await page.getByRole('link', { name: 'Open the quote on the live page' }).first().getAttribute('href')
+    const link = await page.getByRole('link', { name: 'Open the page at this quote' }).first().getAttribute('href')
     t.ok(link?.startsWith(`${system.site.url('/harbour')}#:~:text=`), link ?? '')
     t.match(await shown(page, '.key'), new RegExp(`Published here\\. ${host}`))
     await page.click('.whole-text > summary')
@@ -87,10 +94,10 @@ t.test('in a browser', { skip: noBrowser }, async (t) => {
     const { keys } = await (await fetch(system.url('/v1/keys'))).json()
     await pin(page, keys)
     await page.waitForSelector('text=Pinned by you.')
-    t.equal(await shown(page, '#verdict'), HEADLINES.good)
+    t.equal(await shown(page, '#standing'), HEADLINES.good)
     await pin(page, vectors('result').pins)
     await page.waitForSelector('text=Not one of your pins.')
-    t.equal(await shown(page, '#verdict'), HEADLINES.stranger)
+    t.equal(await shown(page, '#standing'), HEADLINES.stranger)
 
     await pin(page, [])
     await page.waitForSelector('text=Published here.')
@@ -98,6 +105,83 @@ t.test('in a browser', { skip: noBrowser }, async (t) => {
     t.match(altered, /Not genuine/)
     t.ok(altered.includes(wordsOf('result_sha256').fails))
     await picture(page, 'verify-altered-1440-light')
+  })
+
+  await t.test('a card tells the verdict first and the proof last, of a changed file the change first', async (t) => {
+    await using opened = await visit(browser, system.url('/verify'))
+    const { page, complaints } = opened
+    const colourOf = (selector: string) => page.locator(selector).evaluate((one) => getComputedStyle(one).color)
+    const { local, literal } = JSON.parse(
+      readFileSync(join(import.meta.dirname, '../../server/pages/example-results.json'), 'utf8'),
+    )
+    const { key_id, pubkey_hex } = local.receipt.attestation
+    await page.click('.pins > summary')
+    await page.fill('#pins', `${key_id}:${pubkey_hex}`)
+    await page.locator('#pins').blur()
+    await check(page, JSON.stringify(local))
+    const parts = [
+      VERDICT_WORDS.contradicts,
+      local.claim,
+      local.explanation.slice(0, 40),
+      local.evidence[0].quote.slice(0, 40),
+      STANCE_WORDS.contradicts.slice(1),
+      'judged by the small model that comes with the service',
+      'How often it is right',
+      HEADLINES.good,
+      'In the chain since',
+    ]
+    expectOrder(t, await shown(page, '.report'), parts)
+    t.equal(
+      await page.getByRole('link', { name: 'How often it is right' }).getAttribute('href'),
+      system.url('/accuracy'),
+    )
+    const verdictColour = await colourOf('#verdict')
+    t.not(verdictColour, await colourOf('#standing'), 'the proof has another colour than the verdict')
+    t.not(verdictColour, await colourOf('.claimed'), 'the verdict has a colour')
+    t.same(await seriousFindings(page), [])
+    await picture(page, 'verify-contradicts-1440-light')
+    await page.emulateMedia({ colorScheme: 'dark' })
+    await page.setViewportSize({ width: 360, height: 740 })
+    t.equal(await overflow(page), 0)
+    t.same(await seriousFindings(page), [])
+    await picture(page, 'verify-contradicts-360-dark')
+    await page.emulateMedia({ colorScheme: 'light' })
+    await page.setViewportSize({ width: 1440, height: 900 })
+
+    await check(page, JSON.stringify({ ...local, claim_support: 'supports' }))
+    expectOrder(t, await shown(page, '.report'), [
+      HEADLINES.bad,
+      'The file says, which is not proved:',
+      VERDICT_WORDS.supports,
+    ])
+    t.equal(await colourOf('#verdict'), await colourOf('.claimed'), 'an unproved verdict has no colour')
+    t.same(await seriousFindings(page), [])
+    await picture(page, 'verify-changed-verdict-1440-light')
+
+    await check(page, JSON.stringify({ ...local, receipt: literal.receipt }))
+    t.match(await shown(page, '.report'), /^This is a completed result\.\s+Not genuine/)
+    await check(page, JSON.stringify(literal))
+    for (const flag of literal.risk_flags) t.ok(await page.getByText(FLAG_WORDS[flag] ?? '-').isVisible(), flag)
+    t.match(await shown(page, '.result-card'), /Not judged, quotes only[\s\S]*nothing judged the claim \(literal-\d+\)/)
+
+    const { claim, claim_support, assessment_scope, explanation, evidence, ...page_parts } = local
+    const one = { claim, claim_support, assessment_scope, explanation, evidence, risk_flags: ['low_text'] }
+    const other = {
+      ...one,
+      claim: 'The harbour has three piers.',
+      claim_support: 'supports',
+      risk_flags: ['low_text', 'verdict_doubted'],
+    }
+    await check(page, JSON.stringify({ ...page_parts, verification_type: 'source_claims', claims: [one, other] }))
+    t.equal(await page.locator('.result-card').count(), 1, 'one card for several claims')
+    t.same(await page.locator('.result-card .claim h2').allInnerTexts(), [
+      VERDICT_WORDS.contradicts,
+      VERDICT_WORDS.supports,
+    ])
+    t.equal(await page.getByText(FLAG_WORDS.low_text ?? '').count(), 1, 'what is about the page is said once')
+    t.same(await seriousFindings(page), [])
+    await picture(page, 'verify-claims-1440-light')
+    t.same(complaints, [])
   })
 
   await t.test('each kind of tampering is named in words', async (t) => {
@@ -164,11 +248,17 @@ t.test('in a browser', { skip: noBrowser }, async (t) => {
   await t.test('the single file works from disk, without any request', (t) => testSingleFile(t, browser, result))
 })
 
+/** Each part is in the text, after the one before it. */
+function expectOrder(t: Test, text: string, parts: readonly string[]) {
+  const places = parts.map((part) => text.indexOf(part))
+  for (const [i, place] of places.entries()) t.ok(place > (places[i - 1] ?? -1), `${parts[i]}: at ${place}`)
+}
+
 /** The vector's verdict, and the words for each check that could run. */
 async function judgeCase(t: Test, page: Page, name: string, value: unknown, fails: string[]) {
   const verdict = await check(page, JSON.stringify(value))
-  if (fails.length === 0) return void t.match(verdict, /\nGenuine\n/, name)
-  t.notMatch(verdict, /\nGenuine/, name)
+  if (fails.length === 0) return void t.match(verdict, /^Genuine$/m, name)
+  t.notMatch(verdict, /^Genuine/m, name)
   // With a key that is not trusted, or in a wrong shape, the others cannot run.
   const cause = fails.find((check) => check === 'shape' || check === 'trusted_key')
   if (cause === 'trusted_key' && verdict.includes(HEADLINES.stranger)) return
@@ -185,7 +275,7 @@ async function testSingleFile(t: Test, browser: Browser, result: string) {
   t.match(await check(page, result), /Unchanged, but signed with an unknown key/)
   const { pins, cases } = vectors('result')
   await pin(page, pins)
-  t.match(await check(page, JSON.stringify(cases[0].result)), /\nGenuine\n/)
+  t.match(await check(page, JSON.stringify(cases[0].result)), /^Genuine$/m)
   t.match(await check(page, JSON.stringify(cases[3].result)), /Not genuine/)
   await page.fill('#text', '1')
   await page.getByRole('button', { name: 'Check it' }).click()

@@ -1,0 +1,54 @@
+// The page /try: the form for a page and a claim, and the answer below it. Without a script the form is sent here.
+import { html } from '../../client/page/html.ts'
+import type { LookState } from '../../client/page/look-call.ts'
+import { LookView } from '../../client/page/look-view.ts'
+import { type TryExample, TryForm } from '../../client/page/try-form.ts'
+import { SAMPLES, samplePath } from '../looks/samples.ts'
+import type { Capabilities } from '../verification/capabilities.ts'
+import { renderPage, type Site } from './layout.ts'
+
+export interface TryPageParts {
+  capabilities: Capabilities
+  perDay: number
+  /** What was sent, where something was. */
+  given?: { source_url: string; claim: string }
+  problems?: Readonly<Record<string, string>>
+  state?: LookState
+}
+
+/** The samples, with the addresses that they have on this service. */
+export function tryExamples({ baseUrl }: Pick<Site, 'baseUrl'>): TryExample[] {
+  return SAMPLES.map(({ name, label, claim, ...sample }) => ({
+    name,
+    label,
+    claim,
+    source_url: `${baseUrl}${samplePath({ name, ...sample })}`,
+  }))
+}
+
+export function tryPage(site: Site, { capabilities, perDay, given, problems, state }: TryPageParts): string {
+  const { price, methodology_version: methodology } = capabilities
+  const about = { claim: given?.claim ?? '', methodology, price: price.usd }
+  return renderPage(site, {
+    title: 'Try it',
+    path: '/try',
+    description:
+      'Compare one web page with one claim, free and without an account: the verdict, and the sentences that decide.',
+    scripts: ['try'],
+    body: html`<h1>Try it</h1>
+      <p class="lead">Name a page and what it is said to say. The answer comes with the sentences of the page that decide.</p>
+      <div class="hero">
+        <${TryForm} examples=${tryExamples(site)} perDay=${perDay} problems=${problems} ...${given} />
+        <div id="answer" data-methodology=${methodology} data-price=${price.usd}>
+          ${
+            state
+              ? html`<${LookView} state=${state} about=${about} />`
+              : html`<p class="empty">The answer appears here: the verdict, the quotes it rests on with links that open them on the page,
+                  and what raises doubt.</p>`
+          }
+        </div>
+      </div>
+      <p class="aside">What is tried here is not kept beyond half an hour, makes no receipt and proves nothing to others.
+        Programs send the same to <code>POST /try</code>: <a href="/guide/try">how, and within which limits</a>.</p>`,
+  })
+}

@@ -1,0 +1,174 @@
+// The button of /verify that makes a local verdict again, in a real browser: the same verdict to the bit, each difference in words, and
+// nothing but the verifier's own files over the network.
+import { randomUUID } from 'node:crypto'
+import type { Page } from 'playwright-core'
+import t from 'tap'
+import { VERDICT_WORDS } from '../../client/verdict-words.ts'
+import type { CompletedResult } from '../../server/interface/result.ts'
+import { settings } from '../../workers/assessment/local/weights.ts'
+import { noBrowser, overflow, picture, seriousFindings, sharedBrowser, shown, visit } from '../browser.ts'
+import { payingFetch, startSystem } from '../system.ts'
+import { until } from '../until.ts'
+import { readVerdictVectors } from '../vectors/verdict.ts'
+
+const PAGES = {
+  '/bridge': `<h1>The Arvel Bridge</h1><p>The Arvel Bridge was opened on 3 May 1911 after six years of work.</p>
+    <p>It is 412 metres long and carries two lanes of road traffic.</p><p>It rests on seven stone piers.</p>`,
+}
+/** A browser on a busy machine needs its time for 126 MB and a model. */
+const PATIENCE = { timeout: 120_000 }
+
+t.test('the policy of /verify, and of no other page, lets WebAssembly run', async (t) => {
+  await using system = await startSystem()
+  const policyOf = async (path: string) => (await fetch(system.url(path))).headers.get('content-security-policy') ?? ''
+  const policy = await policyOf('/verify')
+  for (const part of ["script-src 'self' 'wasm-unsafe-eval'", "worker-src 'self'", 'trusted-types recompute'])
+    t.ok(policy.split('; ').includes(part), part)
+  t.notMatch(policy, /'unsafe-/)
+  for (const path of ['/verify.html', '/pricing', '/account', '/guide', '/chain'])
+    t.notMatch(await policyOf(path), /wasm|worker-src|recompute/, path)
+  const [, served = ''] = /data-verifier="([^"]*)"/.exec(await (await fetch(system.url('/verify'))).text()) ?? []
+  const { worker, runtime } = JSON.parse(served.replaceAll('&quot;', '"'))
+  const script = await fetch(system.url(worker))
+  t.equal(
+    script.headers.get('content-security-policy'),
+    "default-src 'none'; script-src 'wasm-unsafe-eval'; connect-src 'self'",
+  )
+  const head = await fetch(system.url(runtime.path), { method: 'HEAD' })
+  t.equal(head.headers.get('content-type'), 'application/wasm')
+  t.equal(Number(head.headers.get('content-length')), runtime.bytes)
+  t.equal((await fetch(system.url('/assets/verifier-other.js'))).status, 404)
+})
+
+async function check(page: Page, result: unknown) {
+  await page.evaluate(() => document.getElementById('standing')?.setAttribute('id', 'before'))
+  await page.fill('#text', JSON.stringify(result))
+  await page.getByRole('button', { name: 'Check it' }).click()
+  await page.waitForSelector('#standing')
+}
+
+async function recompute(page: Page): Promise<string> {
+  await page.getByRole('button', { name: 'Recompute the verdict' }).click()
+  await page.waitForSelector('.recomputed', PATIENCE)
+  return shown(page, '.recomputation')
+}
+
+t.test('in a browser', { skip: noBrowser }, async (t) => {
+  await using system = await startSystem({ pages: PAGES, env: { ASSESSMENT: 'local', VERIFIER_THREADS: '1' } })
+  await until(async () => ((await fetch(system.url('/readyz'))).status === 200 ? true : undefined))
+  const body = { source_url: system.site.url('/bridge'), claim: 'The Arvel Bridge was opened in 1911.' }
+  const order = { key: randomUUID(), body, fetch: payingFetch(), headers: { prefer: 'wait=25' } }
+  let answer = await system.ask(order)
+  while (answer.status === 202) answer = await system.ask(order)
+  t.equal(answer.status, 200)
+  const result = (await answer.json()) as CompletedResult
+  const { host } = new URL(system.service.address)
+  await using opened = await visit(await sharedBrowser(), system.url('/verify'))
+  const { page, requests, complaints } = opened
+
+  await t.test('a bought verdict is made again: the same, and nothing but the verifier is fetched', async (t) => {
+    await check(page, result)
+    const offer = await shown(page, '.recomputation')
+    t.match(offer, new RegExp(`fetches 126 MB from ${host}`))
+    t.match(offer, /111 MB[\s\S]*14\.2 MB/)
+    t.notOk(
+      requests.some((line) => /model|verifier-/.test(line)),
+      'nothing is fetched before the button is pressed',
+    )
+    t.same(await seriousFindings(page), [])
+    await picture(page, 'recomputation-offered-1440-light')
+    t.match(
+      await recompute(page),
+      /The same\. Made again here, verdict, explanation and quotes are the\s+ones in the file\./,
+    )
+    t.same(
+      requests.filter((line) => !line.startsWith(`GET http://${host}/`)),
+      [],
+      'no other host, and nothing is sent',
+    )
+    t.same(complaints, [])
+    await page.getByText('What the verifier read').click()
+    t.same(await seriousFindings(page), [])
+    await picture(page, 'recomputation-same-1440-light')
+  })
+
+  await t.test('a changed verdict: the file is told to be changed first, then what differs', async (t) => {
+    await check(page, { ...result, claim_support: 'contradicts' })
+    const whole = await shown(page, '.outcome')
+    t.ok(whole.indexOf('Not genuine') < whole.indexOf(VERDICT_WORDS.contradicts), 'before any verdict')
+    t.match(
+      await shown(page, '.recomputation'),
+      /The file is not genuine\. The verdict is made for what the file holds now/,
+    )
+    const said = await recompute(page)
+    t.match(said, /Not the same\./)
+    t.match(said, /claim_support: the file says contradicts, recomputed it is supports/)
+    t.same(await seriousFindings(page), [])
+    await page.setViewportSize({ width: 360, height: 740 })
+    await page.emulateMedia({ colorScheme: 'dark' })
+    t.equal(await overflow(page), 0)
+    t.same(await seriousFindings(page), [])
+    await picture(page, 'recomputation-differs-360-dark')
+    await page.setViewportSize({ width: 1440, height: 900 })
+  })
+
+  await t.test('the logits are those of the published vectors, to the bit', async (t) => {
+    const [vector] = readVerdictVectors().cases
+    if (!vector) throw new Error('no vectors')
+    const { text, claim, assessment, windows } = vector
+    const { quotes, ...said } = assessment
+    const source = { ...result.source, normalized_text: text }
+    const evidence = quotes.map((quote) => ({ ...result.evidence[0], ...quote }))
+    await check(page, { ...result, ...said, claim, source, evidence })
+    t.match(await recompute(page), /The same\..*\s.*That does not make the file genuine/)
+    await page.getByText('What the verifier read').click()
+    const rows = await page
+      .locator('.recomputation tbody tr')
+      .evaluateAll((rows) => rows.map((row) => [...row.children].map((cell) => cell.textContent ?? '')))
+    t.same(
+      rows.map(([passage, ...logits]) => ({
+        passage,
+        logits_f32_hex: Buffer.from(Float32Array.from(logits.map(Number)).buffer).toString('hex'),
+      })),
+      windows,
+    )
+    t.same(complaints, [])
+  })
+
+  await t.test('files with another digest are not used, and the page says so', async (t) => {
+    await using opened = await visit(await sharedBrowser(), system.url('/verify'), { colorScheme: 'dark' })
+    const { page } = opened
+    // Of the same length, and still JSON.
+    await page.context().route('**/model/*.json', async (route) => {
+      const text = await (await route.fetch()).text()
+      await route.fulfill({ body: text.replace('"lean"', '"Lean"'), contentType: 'application/json' })
+    })
+    await check(page, result)
+    await page.getByRole('button', { name: 'Recompute the verdict' }).click()
+    await page.waitForSelector('.recomputation .problem', PATIENCE)
+    t.match(
+      await shown(page, '.recomputation'),
+      /It could not be recomputed: \/model\/\w+\.json is not what the service says it is/,
+    )
+    t.equal(await page.locator('.recomputed').count(), 0)
+    t.same(await seriousFindings(page), [])
+    await picture(page, 'recomputation-refused-1440-dark')
+  })
+
+  await t.test('the weights are fetched once, and not for other weights', async (t) => {
+    const fetched = requests.filter((line) => line.includes(`${settings.weights_sha256}.onnx`))
+    t.equal(fetched.length, 1, 'the browser keeps them')
+    const other = result.methodology_version.replace('+ed47a71c255aed0a', '+0000000000000000')
+    await check(page, { ...result, methodology_version: other })
+    t.match(await shown(page, '.recomputation'), /Other weights gave this verdict: it names local-1\+0{16}/)
+    t.equal(await page.getByRole('button', { name: 'Recompute the verdict' }).count(), 0)
+  })
+
+  await t.test('the single file has no service to fetch from, and says where it can be done', async (t) => {
+    await using opened = await visit(await sharedBrowser(), system.url('/verify.html'))
+    await check(opened.page, result)
+    t.match(await shown(opened.page, '.recomputation'), /This file cannot do it\. The page \/verify of a service can/)
+    t.equal(await opened.page.getByRole('button', { name: 'Recompute the verdict' }).count(), 0)
+    t.same(opened.complaints, [])
+  })
+})

@@ -1,0 +1,106 @@
+// Trying a page and a claim: on the front page and at /try, in Chromium and without a script.
+import t from 'tap'
+import { SAMPLES } from '../../server/looks/samples.ts'
+import { inspect, noBrowser, seriousFindings, sharedBrowser, visit } from '../browser.ts'
+import { harbourClaim, startSystem } from '../system.ts'
+
+const BROWSER = 'text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8'
+const system = await startSystem()
+t.teardown(() => system[Symbol.asyncDispose]())
+
+const send = (fields: Record<string, string>, headers: Record<string, string> = {}) =>
+  fetch(system.url('/try'), {
+    method: 'POST',
+    headers: { accept: BROWSER, 'content-type': 'application/x-www-form-urlencoded', ...headers },
+    body: new URLSearchParams(fields),
+  })
+
+t.test('without a script, the form is answered with a page', async (t) => {
+  const { source_url, claim } = harbourClaim(system.site)
+  const answer = await send({ source_url, claim })
+  t.equal(answer.status, 200)
+  t.equal(answer.headers.get('cache-control'), 'no-store')
+  const page = await answer.text()
+  t.match(page, /Not judged, quotes only/)
+  t.match(page, /The harbour was opened in 1874/)
+  t.match(page, /Nothing was signed/)
+
+  const sample = await (await send({ source_url: '', claim: '', example: 'museum-hours' })).text()
+  t.match(sample, SAMPLES.find(({ name }) => name === 'museum-hours')?.claim ?? '?')
+  t.match(sample, /samples\/museum-hours#:~:text=/)
+
+  const empty = await send({ source_url: 'example.com', claim: ' ' })
+  t.equal(empty.status, 400)
+  const text = await empty.text()
+  t.match(text, /id="try-source_url-problem" class="problem">Name one page/)
+  t.match(text, /id="try-claim-problem" class="problem">Say in one sentence/)
+
+  const blocked = await send({ source_url: 'https://127.0.0.1/', claim: '<b>x</b>' })
+  t.equal(blocked.status, 422)
+  const said = await blocked.text()
+  t.match(said, /There is no answer\./)
+  t.notMatch(said, '<b>x</b>')
+
+  t.equal((await send({ source_url, claim }, { 'sec-fetch-site': 'cross-site' })).status, 400, 'from another site')
+})
+
+t.test('switched off, no page has the form', async (t) => {
+  await using off = await system.openTwin({}, { TRY_ENABLED: 'false' })
+  const read = (path: string) => fetch(new URL(path, off.address), { headers: { accept: BROWSER } })
+  for (const path of ['/try', '/samples/museum-hours']) t.equal((await read(path)).status, 404, path)
+  const front = await (await read('/')).text()
+  t.notMatch(front, '<form')
+  t.notMatch(front, 'assets/try-')
+})
+
+t.test('in a browser', { skip: noBrowser }, async (t) => {
+  const browser = await sharedBrowser()
+  await inspect(t, browser, system.url('/try'), 'try')
+
+  await t.test('a page, a claim, the answer, and the quote on its page', async (t) => {
+    await using opened = await visit(browser, system.url('/'))
+    const { page, complaints, requests } = opened
+    await page.getByRole('button', { name: 'Check it' }).click()
+    await page.getByText('Name one page: its address begins with https://.').waitFor()
+    t.equal(await page.evaluate(() => document.activeElement?.id), 'try-source_url')
+    t.notOk(
+      requests.some((request) => request.startsWith('POST')),
+      'nothing is asked for',
+    )
+
+    await page.getByRole('button', { name: 'Opening hours that were got wrong' }).click()
+    const verdict = page.locator('#answer #verdict')
+    await verdict.waitFor()
+    t.equal(await verdict.textContent(), '“Not judged, quotes only')
+    t.equal(await page.evaluate(() => document.activeElement?.id), 'verdict', 'the keyboard is at the answer')
+    t.equal(
+      await page.getByLabel('What it is said to say').inputValue(),
+      'The Orle Museum of Clocks is open on Mondays.',
+    )
+    t.same(await seriousFindings(page), [])
+    const link = page.getByRole('link', { name: 'Open the page at this quote' }).first()
+    t.match(await link.getAttribute('href'), /\/samples\/museum-hours#:~:text=/)
+    const [sample] = await Promise.all([page.context().waitForEvent('page'), link.click()])
+    await sample.waitForLoadState()
+    t.equal(new URL(sample.url()).pathname, '/samples/museum-hours')
+    t.match(await sample.locator('main').textContent(), /It is closed on Mondays\./)
+
+    // A page of the site, by the keyboard.
+    const { source_url, claim } = harbourClaim(system.site)
+    await page.getByLabel('Page', { exact: true }).fill(source_url)
+    await page.getByLabel('What it is said to say').fill(claim)
+    await page.getByLabel('Page', { exact: true }).press('Enter')
+    await page.locator('#answer').getByText(`“${claim}”`).waitFor()
+    t.same(complaints, [])
+    t.same(await system.sql('select count(*)::int n from receipts'), [{ n: 0 }])
+  })
+
+  await t.test('without JavaScript', async (t) => {
+    await using opened = await visit(browser, system.url('/'), { javaScriptEnabled: false })
+    const { page } = opened
+    await page.getByRole('button', { name: 'A figure in an article' }).click()
+    await page.locator('#answer #verdict').waitFor()
+    t.equal(new URL(page.url()).pathname, '/try')
+    t.same(opened.complaints, [])
+  })
+})
