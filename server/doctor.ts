@@ -1,14 +1,17 @@
-// `cli doctor`: checks configuration, model, payments, database and Redis, and gives a cure for each problem. It only reads.
+// `cli doctor`: checks the running service by the settings that its processes publish, or without one those of this shell, and gives
+// a cure for each problem. It only reads.
 import { Redis } from 'ioredis'
 import type { Config } from './config.ts'
 import { measureClockSkew } from './db/clock.ts'
 import { findOpenDatabase } from './db/embedded.ts'
 import { findPendingMigrations } from './db/migrate.ts'
 import { type Database, openDatabase } from './db/pool.ts'
+import { causeCode, describeUnreachable } from './db/unreachable.ts'
 import { errorMessage } from './errors.ts'
 import { findUnresolved } from './payments/ledger.ts'
 import { isActiveKey } from './receipts/keys.ts'
-import { kindOf, readBeats } from './verification/assessors.ts'
+import { findRunningService, type RunningService } from './running-service.ts'
+import { kindOf, problemsOf, readBeats } from './verification/assessors.ts'
 import { describeAssessment } from './verification/offer.ts'
 import { measureScanAge } from './watchdogs/intake-clock.ts'
 
@@ -21,17 +24,28 @@ export interface Finding {
 
 const MAX_SKEW_MS = 2000
 
-/** Runs every check, even if others fail. Changes nothing. */
-export async function runDoctor(config: Config): Promise<Finding[]> {
+/**
+ * Runs every check, even if others fail. Changes nothing.
+ * @param own the configuration of this shell, which finds the database
+ * @param options.shell checks this configuration even if a service runs
+ */
+export async function runDoctor(own: Config, { shell = false }: { shell?: boolean } = {}): Promise<Finding[]> {
+  await using opened = new AsyncDisposableStack()
+  const db = await openForChecks(own, opened)
+  // A database that is not migrated has no processes.
+  const service = shell || 'subject' in db ? null : await findRunningService(db, own).catch(() => null)
+  const { config } = service ?? { config: own }
+  const lacking = (subject: string) => describeLacking(subject, service)
   const found = await Promise.all([
+    attempt('service', async () => describeService(service, shell)),
     attempt('configuration', async () => [checkMode(config)]),
     attempt('assessment', async () => [checkAssessment(config)]),
-    attempt('model', () => checkModel(config)),
+    attempt('model', async () => ('subject' in db ? checkModel(config) : checkServiceModel(db, config, service))),
     attempt('metrics', async () => [checkMetrics(config)]),
-    attempt('payments', () => checkPayments(config)),
-    attempt('billing', () => checkBilling(config)),
-    attempt('database', () => checkDatabase(config)),
-    attempt('redis', async () => (config.redisUrl ? [await checkRedis(config.redisUrl)] : [])),
+    attempt('payments', async () => lacking('payments') ?? checkPayments(config)),
+    attempt('billing', async () => lacking('subscriptions') ?? checkBilling(config)),
+    attempt('database', () => checkDatabase(db, config, lacking('signing keys')?.[0])),
+    attempt('redis', async () => lacking('redis') ?? (config.redisUrl ? [await checkRedis(config.redisUrl)] : [])),
   ])
   return found.flat()
 }
@@ -46,19 +60,54 @@ async function attempt(subject: string, check: () => Promise<Finding[]>): Promis
   }
 }
 
-function checkMode({ paymentMode, fixtures }: Config): Finding {
+function describeService(service: RunningService | null, isAsked: boolean): Finding[] {
+  const subject = 'service'
+  if (!service) {
+    const reason = isAsked ? 'as asked' : 'the service is not running on this database'
+    return [{ ok: true, subject, detail: `${reason}: the settings of this shell are checked` }]
+  }
+  const { processes, differing } = service
+  const names = processes.map(({ kind, pid, host }) => `${kind} ${pid} on ${host}`).join(', ')
+  const running = { ok: true, subject, detail: `running (${names}): its settings are checked` }
+  if (differing.length === 0) return [running]
+  const parts = differing.map(
+    ({ name, there, here }) => `${name} is ${there || 'unset'} there, ${here || 'unset'} here`,
+  )
+  return [running, { ok: true, subject: 'this shell', detail: `differs from the service: ${parts.join('; ')}` }]
+}
+
+/** The settings of a check whose values may be hidden. */
+const NEEDED: Readonly<Record<string, readonly string[]>> = {
+  model: ['ANTHROPIC_API_KEY', 'ANTHROPIC_BASE_URL', 'OPENAI_API_KEY', 'OPENAI_BASE_URL'],
+  payments: ['FACILITATOR_URL', 'CDP_API_KEY_SECRET', 'EVM_RPC_URL', 'SOLANA_RPC_URL'],
+  subscriptions: ['STRIPE_SECRET_KEY', 'STRIPE_WEBHOOK_SECRET', 'STRIPE_API_BASE'],
+  'signing keys': ['SIGNING_SEED', 'SIGNING_SEED_FILE'],
+  redis: ['REDIS_URL'],
+}
+
+/** What this shell does not know cannot be checked from here, which is no fault of the service. */
+function describeLacking(subject: string, service: RunningService | null): [Finding] | undefined {
+  const names = NEEDED[subject]?.filter((name) => service?.lacking.has(name)) ?? []
+  if (names.length === 0) return undefined
+  const detail = `not checked: the service has ${names.join(' and ')}, and this shell has not`
+  return [{ ok: true, subject, detail }]
+}
+
+function checkMode({ paymentMode, offlinePublic, fixtures }: Config): Finding {
   const fixed = fixtures.hosts.size > 0 ? `, ${fixtures.hosts.size} fixture hosts` : ''
-  return { ok: true, subject: 'configuration', detail: `valid; payment mode ${paymentMode}${fixed}` }
+  const open = offlinePublic ? ', OFFLINE_PUBLIC: everyone may have everything for nothing' : ''
+  return { ok: true, subject: 'configuration', detail: `valid; payment mode ${paymentMode}${open}${fixed}` }
 }
 
 function checkAssessment(config: Config): Finding {
   return { ok: true, subject: 'assessment', detail: describeAssessment(config) }
 }
 
-function checkMetrics({ operatorToken, paymentMode }: Config): Finding {
+function checkMetrics({ operatorToken, paymentMode, offlinePublic }: Config): Finding {
   const subject = 'metrics'
   if (operatorToken) return { ok: true, subject, detail: 'open to OPERATOR_TOKEN' }
-  if (paymentMode === 'offline') return { ok: true, subject, detail: 'open to every caller, as in offline mode only' }
+  if (paymentMode === 'offline' && !offlinePublic)
+    return { ok: true, subject, detail: 'open to every caller, as in offline mode on this machine only' }
   const cure = 'set OPERATOR_TOKEN, and give it to the collector that reads /metrics'
   return { ok: false, subject, detail: 'closed: OPERATOR_TOKEN is not set', cure }
 }
@@ -77,68 +126,75 @@ async function checkBilling(config: Config): Promise<Finding[]> {
   return found.map(({ verdict, ...rest }) => ({ ok: verdict === 'right', ...rest }))
 }
 
-const MODEL_TIMEOUT_MS = 5000
-
-/** Asks the server of the model for its list of models, which costs nothing. Every answer except a refused key passes. */
-async function checkModel({ model }: Config): Promise<Finding[]> {
-  if (!model) return []
-  const subject = 'model'
-  const base = model.baseUrl ?? 'https://api.anthropic.com'
-  const at = new URL(base).origin
-  try {
-    const url = new URL(base)
-    const path = `${url.pathname.replace(/\/$/, '')}/v1/models?limit=1`
-    const response = await fetch(new URL(path, url.origin), {
-      headers: { 'x-api-key': model.apiKey, 'anthropic-version': '2023-06-01' },
-      signal: AbortSignal.timeout(MODEL_TIMEOUT_MS),
-    })
-    await response.body?.cancel()
-    if (response.status === 401 || response.status === 403) {
-      const detail = `${at} refuses the key (HTTP ${response.status})`
-      return [{ ok: false, subject, detail, cure: 'set ANTHROPIC_API_KEY to a key of this server' }]
-    }
-    return [{ ok: true, subject, detail: `${at} answers` }]
-  } catch (error) {
-    const reason = error instanceof Error && error.cause instanceof Error ? error.cause : error
-    const code = reason instanceof Error && 'code' in reason ? String(reason.code) : errorMessage(reason)
-    const cure =
-      'check ANTHROPIC_BASE_URL and the network; until it answers, new verifications get 503 and paid ones wait'
-    return [{ ok: false, subject, detail: `${at} does not answer: ${code}`, cure }]
-  }
+/** What the workers of a running service say of what assesses. Without one the model is asked from here. */
+async function checkServiceModel(db: Database, config: Config, service: RunningService | null): Promise<Finding[]> {
+  const beats = service ? await readBeats(db).catch(() => []) : []
+  if (beats.length === 0) return describeLacking('model', service) ?? checkModel(config)
+  if (config.assessment.kind === 'literal') return []
+  const subject = config.model ? 'model' : 'verifier'
+  const where = config.model ? `${describeModel(config.model)}: ` : ''
+  const problems = problemsOf(beats)
+  const detail = `${where}${problems.join('; ') || `ready in ${beats.length} workers`}`
+  return [{ ok: problems.length === 0, subject, detail, cure: MODEL_CURE }]
 }
+
+const MODEL_CURE = 'until it answers, new verifications get 503 and paid ones wait'
+
+/** Asks the model the tiny question that a worker asks it too, with the schema and all. */
+async function checkModel(config: Config): Promise<Finding[]> {
+  const { model } = config
+  if (!model) return []
+  const [{ openConfiguredModel }, { openLog, openMetrics }] = await Promise.all([
+    import('../workers/assessment/choice.ts'),
+    import('./telemetry.ts'),
+  ])
+  const log = openLog('error', { write: () => {} })
+  const { circuit } = await openConfiguredModel(model, { config, metrics: openMetrics(), log })
+  await circuit.proved()
+  const subject = 'model'
+  const where = describeModel(model)
+  if (circuit.problem === null) return [{ ok: true, subject, detail: `${where} answers a trial question` }]
+  return [{ ok: false, subject, detail: `${where}: ${circuit.problem}`, cure: MODEL_CURE }]
+}
+
+/** Only the origin: a URL may contain a password. */
+function describeModel({ model, baseUrl, protocol }: NonNullable<Config['model']>): string {
+  return `${model} at ${new URL(baseUrl ?? DEFAULT_SERVERS[protocol]).origin}`
+}
+
+const DEFAULT_SERVERS = { anthropic: 'https://api.anthropic.com', openai: 'https://api.openai.com' }
 
 type DatabaseCheck = (db: Database) => Promise<Finding>
 
-async function checkDatabase(config: Config): Promise<Finding[]> {
+/** The database of the service, or what prevents that it is opened. */
+async function openForChecks(config: Config, opened: AsyncDisposableStack): Promise<Database | Finding> {
+  const url = config.databaseUrl ?? (await findOpenDatabase(config.dataDir))
+  if (!url) {
+    const detail = `the service is not running here: DATABASE_URL is not set, and no \`npm start\` is running on ${config.dataDir}`
+    return { ok: false, subject: 'database', detail, cure: 'set DATABASE_URL, or run `npm start`' }
+  }
+  try {
+    const db = await openDatabase(url, { maxConnections: 2, pooled: config.databaseDirectUrl !== undefined })
+    opened.defer(() => db.end())
+    return db
+  } catch (error) {
+    return { ok: false, subject: 'database', ...describeUnreachable(url, error) }
+  }
+}
+
+async function checkDatabase(db: Database | Finding, config: Config, noSeed: Finding | undefined): Promise<Finding[]> {
   const checks: [string, DatabaseCheck][] = [
     ['database', checkClock],
     ['migrations', checkMigrations],
-    ['signing keys', (db) => checkKeys(db, config)],
+    ['signing keys', async (db) => noSeed ?? checkKeys(db, config)],
     ['workers', (db) => checkWorkers(db, config)],
     ['watchdogs', checkWatchdogs],
     ['settlements', checkSettlements],
   ]
-  const url = config.databaseUrl ?? (await findOpenDatabase(config.dataDir))
-  if (!url) {
-    const detail = `DATABASE_URL is not set, and no \`npm start\` is running on ${config.dataDir}`
-    return [
-      { ok: false, subject: 'database', detail, cure: 'set DATABASE_URL, or run `npm start`' },
-      ...skipped(checks),
-    ]
-  }
-  let db: Database
-  try {
-    db = await openDatabase(url, { maxConnections: 2, pooled: config.databaseDirectUrl !== undefined })
-  } catch (error) {
-    return [describeUnreachable(url, error), ...skipped(checks)]
-  }
-  try {
-    const findings: Finding[] = []
-    for (const [subject, check] of checks) findings.push(...(await attemptOnDatabase(subject, () => check(db))))
-    return findings
-  } finally {
-    await db.end()
-  }
+  if ('subject' in db) return [db, ...skipped(checks)]
+  const findings: Finding[] = []
+  for (const [subject, check] of checks) findings.push(...(await attemptOnDatabase(subject, () => check(db))))
+  return findings
 }
 
 function skipped(checks: [string, DatabaseCheck][]): Finding[] {
@@ -163,49 +219,6 @@ async function attemptOnDatabase(subject: string, check: () => Promise<Finding>)
     return [{ ok: false, subject, detail, cure }]
   }
 }
-
-/** Names server, database and role, never the password. */
-function describeUnreachable(url: string, error: unknown): Finding {
-  const { hostname, port, pathname, username } = new URL(url)
-  const code = causeCode(error) ?? ''
-  const [detail, cure] = UNREACHABLE[code] ?? [
-    errorMessage(error),
-    'check DATABASE_URL, and that the server accepts connections from here',
-  ]
-  const where = `${username || 'no role'} at ${hostname || 'local socket'}:${port || 5432}${pathname}`
-  return { ok: false, subject: 'database', detail: `${where}: ${detail}`, cure }
-}
-
-/** By SQLSTATE, or by the code of Node's error: what it means, and the cure. */
-const SELF_SIGNED_CURE =
-  'name its CA in NODE_EXTRA_CA_CERTS, or add ?sslmode=no-verify to DATABASE_URL, which authenticates nobody'
-const UNREACHABLE: Readonly<Record<string, readonly [string, string]>> = {
-  ECONNREFUSED: ['nothing listens there', 'start the database server, or correct host and port in DATABASE_URL'],
-  ENOTFOUND: ['this host name does not exist', 'correct the host in DATABASE_URL'],
-  EAI_AGAIN: ['the name server does not answer', 'check the DNS of this machine'],
-  ETIMEDOUT: ['no answer', 'check the host in DATABASE_URL, and firewalls between here and there'],
-  '28P01': ['the password is wrong', 'correct the password in DATABASE_URL'],
-  '28000': ['the role is refused', 'correct the role in DATABASE_URL, or pg_hba.conf of the server'],
-  '3D000': ['this database does not exist', 'create it (`createdb`), or correct its name in DATABASE_URL'],
-  '53300': [
-    'the server has no connection left',
-    'lower the number of processes, or raise max_connections of the server',
-  ],
-  '57P03': ['the server is starting or stopping', 'wait, then run this again'],
-  DEPTH_ZERO_SELF_SIGNED_CERT: ['its certificate is self-signed', SELF_SIGNED_CURE],
-  SELF_SIGNED_CERT_IN_CHAIN: ['its certificate is self-signed', SELF_SIGNED_CURE],
-}
-
-/** The first code among the error and its causes. */
-function causeCode(error: unknown): string | undefined {
-  if (!(error instanceof Error)) return undefined
-  if ('code' in error && typeof error.code === 'string' && UNAVAILABLE !== error.code) return error.code
-  if (error instanceof AggregateError && error.errors.length > 0) return causeCode(error.errors[0])
-  return causeCode(error.cause)
-}
-
-/** The code of UnavailableError, which says nothing of the cause. */
-const UNAVAILABLE = 'provider_unavailable'
 
 async function checkClock(db: Database): Promise<Finding> {
   const skew = await measureClockSkew(db)
@@ -252,7 +265,7 @@ async function checkWorkers(db: Database, { assessment }: Config): Promise<Findi
       ok: false,
       subject,
       detail: `a worker assesses by ${other}, but ${assessment.kind} assessment is offered: until they agree, nothing is sold`,
-      cure: 'give web and worker processes the same ASSESSMENT and ANTHROPIC_API_KEY',
+      cure: 'give web and worker processes the same ASSESSMENT, ANTHROPIC_ and OPENAI_ variables',
     }
   return {
     ok: alive.length > 0,

@@ -7,6 +7,7 @@ import t from 'tap'
 import { buildArguments, readSteps, takeSteps } from '../ops/image-steps.ts'
 import { readConfig, variables } from '../server/config.ts'
 import { QUEUE_CONNECTIONS } from '../workers/runner.ts'
+import { problemsOf } from './problems.ts'
 
 const ROOT = join(import.meta.dirname, '..')
 const read = (file: string) => readFileSync(join(ROOT, file), 'utf8')
@@ -57,6 +58,44 @@ t.test('every variable that they set is one of the configuration', async (t) => 
     set.filter((name) => !known.has(name)),
     [],
   )
+})
+
+/** Set by the file itself, or of use on a developer's machine only. */
+const OWN = ['PORT', 'HOST', 'DATA_DIR', 'DATABASE_URL', 'DATABASE_DIRECT_URL', 'REDIS_URL', 'SIGNING_SEED_FILE']
+const FOR_TESTS = ['FIXTURE_HOSTS', 'FIXTURE_CA_FILE']
+/** Changed after the deployment, if at all. */
+const TUNING =
+  /^(OTEL_|LOG_|HEAP_MB$|.*_THREADS$|WORKER_|ASSESSMENT_|.*_ENABLED$|.*_SECONDS$|.*_PER_(MINUTE|DAY|PAYER)$|.*_(MAX_TOKENS|PRICES)$|STRIPE_API_BASE$)/
+
+t.test('compose.yaml passes every variable that a deployment may need', async (t) => {
+  const block = read('compose.yaml').match(/environment: &environment\n([\s\S]*?)\n {2}restart/)?.[1] ?? ''
+  const passed = new Set([...block.matchAll(/^ {4}([A-Z_]+):/gm)].map(([, name = '']) => name))
+  const missing = [...known].filter((name) => !passed.has(name) && ![...OWN, ...FOR_TESTS].includes(name))
+  t.same(missing, [])
+})
+
+t.test('app.json asks for every variable without which a live deployment sells less', async (t) => {
+  const { env } = JSON.parse(read('app.json'))
+  // The host sets them.
+  const own = OWN.filter((name) => name !== 'HOST')
+  const missing = [...known].filter(
+    (name) => !env[name] && !TUNING.test(name) && ![...own, ...FOR_TESTS].includes(name),
+  )
+  t.same(missing, [])
+})
+
+t.test('neither lets offline mode out by accident', async (t) => {
+  t.match(read('compose.yaml'), /ports: \["\$\{PUBLISH_ADDRESS:-127\.0\.0\.1\}:8402:8402"\]/)
+  const { env } = JSON.parse(read('app.json'))
+  t.equal(env.OFFLINE_PUBLIC.value, undefined)
+  const settings = Object.entries<{ value?: string; generator?: string }>(env).map(([name, one]) => [
+    name,
+    one.generator ? '0'.repeat(64) : (one.value ?? ''),
+  ])
+  const missing = problemsOf(Object.fromEntries(settings))
+  t.match(missing, [/PAY_TO_EVM or PAY_TO_SOLANA is required/, /BASE_URL is required/], 'it starts with neither')
+  const given = { PAY_TO_EVM: `0x${'11'.repeat(20)}`, HEROKU_APP_DEFAULT_DOMAIN_NAME: 'app-1.herokuapp.com' }
+  t.equal(readConfig({ ...Object.fromEntries(settings), ...given }).baseUrl, 'https://app-1.herokuapp.com')
 })
 
 t.test('web, worker and a command together fit in the connections of the database of app.json', async (t) => {

@@ -1,4 +1,4 @@
-// `doctor` on the offer: the assessment in force, the workers' assessment, and access to metrics.
+// `doctor` on the offer: the assessment in force, the workers' assessment, and access to metrics; and `doctor` beside a running service.
 import { once } from 'node:events'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
@@ -6,9 +6,14 @@ import t from 'tap'
 import { readConfig } from '../server/config.ts'
 import { runDoctor } from '../server/doctor.ts'
 import { openAccountHarness } from './accounts/harness.ts'
+import { modelEnv, openMessagesServer, refuse, SILENT } from './assessment/semantic/messages-server.ts'
+import { openScriptedFacilitator, startSystem } from './system.ts'
+import { until } from './until.ts'
 
 const harness = await openAccountHarness()
 t.teardown(() => harness[Symbol.asyncDispose]())
+
+const LONG_KEY = 'sk-key-of-this-test-0123456789'
 
 async function find(subject: string, env: Record<string, string> = {}) {
   const config = readConfig({ DATABASE_URL: harness.api.databaseUrl, DATA_DIR: harness.api.config.dataDir, ...env })
@@ -22,7 +27,7 @@ const MODEL = {
 }
 
 t.test('the assessment in force, and the model by name and address', async (t) => {
-  t.match(await find('assessment'), [{ ok: true, detail: /^literal: no model is asked.* no verdict is given$/ }])
+  t.match(await find('assessment'), [{ ok: true, detail: /^local: the verifier local-1\S* gives the verdict/ }])
   t.match(await find('assessment', { ...MODEL, ASSESSMENT: 'literal' }), [{ ok: true, detail: /^literal/ }])
   t.match(await find('assessment', MODEL), [{ ok: true, detail: /^semantic: org\/model at http:\/\/127\.0\.0\.1:9 / }])
   t.match(await find('assessment', { ...MODEL, ASSESSMENT_FALLBACK: 'literal' }), [
@@ -33,7 +38,7 @@ t.test('the assessment in force, and the model by name and address', async (t) =
 t.test('workers that assess by another method than the offered one', async (t) => {
   const literal = 'retrieval-1+text-1 literal-1+icu-1+unicode-1+gate-1'
   await harness.tables.query('insert into worker_beats (pool_id, methodology) values ($1, $2)', ['a', literal])
-  t.match(await find('workers'), [{ ok: true, detail: /^1 alive/ }])
+  t.match(await find('workers', { ASSESSMENT: 'literal' }), [{ ok: true, detail: /^1 alive/ }])
   t.match(await find('workers', MODEL), [
     { ok: false, detail: /literal-1\S*, but semantic assessment is offered/, cure: /same ASSESSMENT/ },
   ])
@@ -87,18 +92,82 @@ t.test('without a database every other check is made, and each finding says how 
 })
 
 t.test('a model server that does not answer, and one that refuses the key', async (t) => {
-  const server = createServer((_request, response) => response.writeHead(status).end())
+  const server = createServer((_request, response) =>
+    response.writeHead(status, { 'content-type': 'application/json' }).end(body),
+  )
+  let body = ''
   let status = 401
   server.listen(0, '127.0.0.1')
   await once(server, 'listening')
   const { port } = server.address() as AddressInfo
   const env = { ...MODEL, ANTHROPIC_BASE_URL: `http://127.0.0.1:${port}/v` }
-  t.match(await find('model', env), [{ ok: false, detail: /refuses the key/, cure: /ANTHROPIC_API_KEY/ }])
+  t.match(await find('model', env), [{ ok: false, detail: /refuses the key with HTTP 401; check ANTHROPIC_API_KEY/ }])
   status = 404
-  t.match(await find('model', env), [{ ok: true }], 'a server without that list')
+  t.match(await find('model', env), [{ ok: false, detail: /no such path or model \(HTTP 404\)/ }])
+  status = 400
+  body = JSON.stringify({ type: 'error', error: { type: 'invalid_request_error', message: `no ${LONG_KEY} here` } })
+  const repeated = await find('model', { ...env, ANTHROPIC_API_KEY: LONG_KEY })
+  t.match(repeated, [{ ok: false, detail: /HTTP 400: .*no \(key hidden\) here/ }], 'a server repeats the key')
+  t.notMatch(JSON.stringify(repeated), LONG_KEY)
   server.close()
   t.match(await find('model', { ...MODEL, ANTHROPIC_BASE_URL: `http://127.0.0.1:${port}/v` }), [
-    { ok: false, detail: /does not answer: ECONNREFUSED/, cure: /ANTHROPIC_BASE_URL/ },
+    { ok: false, detail: /cannot be reached \(.*\); check ANTHROPIC_BASE_URL/ },
   ])
   t.same(await find('model'), [], 'without a model there is nothing to ask')
+})
+
+t.test('beside a running service: its settings are checked, and those of this shell are only compared', async (t) => {
+  await using model = await openMessagesServer(() => SILENT)
+  await using system = await startSystem({
+    env: { ...modelEnv(model), OPERATOR_TOKEN: 'operator-token-of-this-test', REDIS_URL: '' },
+    overrides: { facilitator: openScriptedFacilitator() },
+  })
+  const { work } = system.service
+  const shell = { DATABASE_URL: system.databaseUrl, DATA_DIR: harness.api.config.dataDir }
+  const ask = async (env: Record<string, string> = {}, options = {}) => {
+    const found = await runDoctor(readConfig({ ...shell, ...env }), options)
+    return (subject: string) => found.find((finding) => finding.subject === subject)
+  }
+  await until(async () => (work.assessor.problem === null ? true : undefined))
+  const trials = model.trials
+  const shells: Record<string, Record<string, string>> = {
+    'without the key': {},
+    'another model, which does not answer': MODEL,
+    'another assessment': { ASSESSMENT: 'literal' },
+  }
+  for (const [name, env] of Object.entries(shells)) {
+    let find = await ask(env)
+    await until(async () => {
+      find = await ask(env)
+      return find('model')?.ok
+    })
+    t.match(find('service'), { ok: true, detail: /^running \(all \d+ on .*\): its settings are checked/ }, name)
+    t.match(find('assessment'), { ok: true, detail: /^semantic: scripted-1 at http/ }, name)
+    t.match(find('workers'), { ok: true, detail: '1 alive' }, name)
+    t.match(find('metrics'), { ok: true, detail: 'open to OPERATOR_TOKEN' }, name)
+    t.match(find('this shell'), { ok: true, detail: /OPERATOR_TOKEN is \(set, hidden\) there, unset here/ }, name)
+    t.notMatch(JSON.stringify(find('this shell')), /test-key|DATABASE_URL/, name)
+  }
+  t.match((await ask())('this shell')?.detail, /ANTHROPIC_API_KEY is \(set, hidden\) there, unset here/)
+  t.equal(model.trials, trials, 'the workers have asked the model, so doctor does not')
+  t.match((await ask({ ASSESSMENT: 'literal' }, { shell: true }))('workers'), { ok: false }, 'as asked')
+
+  model.trial = refuse(404, 'not_found_error')
+  await using second = await system.openTwin()
+  const right = modelEnv(model)
+  const broken = await until(async () => {
+    const found = (await ask(right))('model')
+    return found?.ok === false ? found : undefined
+  })
+  t.match(broken, { detail: /scripted-1 at http.*no such path or model \(HTTP 404\); check ANTHROPIC_BASE_URL/ })
+  t.ok(second.address)
+})
+
+t.test('a shell without a way to the database hears that no service runs there', async (t) => {
+  const dataDir = harness.api.config.dataDir
+  const found = await runDoctor(readConfig({ DATA_DIR: dataDir }))
+  t.match(
+    found.find(({ subject }) => subject === 'database'),
+    { ok: false, detail: /^the service is not running here: DATABASE_URL is not set, and no `npm start` is running/ },
+  )
 })

@@ -46,6 +46,22 @@ export async function recorded<Outcome extends string>(
   }
 }
 
+/** Counts an attempt to sign in that was refused. Anyone can make them, so they are no rows of the log, which is kept for ever. */
+export async function countRefusal(db: Database): Promise<void> {
+  await db.query(sql.type(nothing)`
+    insert into operator_refusals as r (day, refused, last_at) values ((now() at time zone 'utc')::date, 1, now())
+    on conflict (day) do update set refused = r.refused + 1, last_at = excluded.last_at`)
+}
+
+const refusals = z.object({ refused: z.number(), last_at: z.date().nullable() })
+
+/** Refused attempts to sign in, of the last seven UTC days. */
+export function readRefusals(db: Database): Promise<z.output<typeof refusals>> {
+  return db.one(sql.type(refusals)`
+    select coalesce(sum(refused), 0)::float8 refused, max(last_at) last_at from operator_refusals
+    where day > (now() at time zone 'utc')::date - 7`)
+}
+
 /** Whether the session was signed out. The log keeps this for ever, so the cookie stays invalid. */
 export function isSignedOut(db: Database, session: string): Promise<boolean> {
   return db.exists(sql.type(z.object({ action_id: z.number() }))`

@@ -3,7 +3,7 @@
 import { z } from 'zod'
 import { type Database, sql } from '../db/pool.ts'
 import { auditChain, type SignatureMode } from '../receipts/audit.ts'
-import { attestationOf } from './stored-json.ts'
+import { auditResults } from './result-audit.ts'
 
 export interface Fault {
   /** Which rule is broken. */
@@ -20,7 +20,7 @@ export const AUDIT_CHECKS = {
   one_charge_per_payment: 'a payment authorization is charged at most once',
   charged_is_served: 'every charged request has a result, or had one that expired',
   served_is_charged: 'every request with a result was charged',
-  result_has_receipt: "a result's receipt is in the chain, as the result shows it",
+  result_has_receipt: 'every stored result has the digest that its receipt attests, and that receipt is in the chain',
   work_has_job: 'every request in progress has a job that will run',
   payment_is_bound: 'a payment is bound to a request exactly while that request may use it',
 } as const
@@ -113,22 +113,7 @@ const CHECKS: Record<AuditCheck, Check> = {
         limit ${MAX_LISTED}`)),
     ],
   }),
-  result_has_receipt: async (db) => ({
-    checked: await db.oneFirst(sql.type(count)`
-      select count(*) n from verification_requests where state = 'completed'`),
-    found: [
-      ...(await db.any(sql.type(fault)`
-        with shown as materialized (
-          select id, ${attestationOf(sql.fragment`result`)} attestation
-          from verification_requests where state = 'completed'
-        )
-        select s.id::text subject,
-               'its receipt ' || coalesce(s.attestation ->> 'serial', '?') || case when c.serial is null
-                 then ' is not in the chain' else ' is another one in the chain' end detail
-        from shown s left join receipts c on c.serial = (s.attestation ->> 'serial')::bigint
-        where encode(c.receipt_hash, 'hex') is distinct from s.attestation ->> 'receipt_hash' limit ${MAX_LISTED}`)),
-    ],
-  }),
+  result_has_receipt: (db) => auditResults(db, MAX_LISTED),
   work_has_job: async (db) => ({
     checked: await db.oneFirst(sql.type(count)`
       select count(*) n from verification_requests

@@ -1,6 +1,6 @@
 // Draining: an operator asks processes to take no new jobs, and later to take jobs again. The request is stored in the row
 // of the process, which reads it with its next beat (see presence.ts) and stops or starts its runner
-// (workers/drainable-runner.ts). It ends with the process: a new process takes jobs.
+// (workers/runner.ts). It ends with the process: a new process takes jobs.
 import { z } from 'zod'
 import { type Database, sql } from '../db/pool.ts'
 import { ALIVE_SECONDS } from './figures.ts'

@@ -5,7 +5,7 @@ import { findPendingMigrations } from '../db/migrate.ts'
 import { type Database, sql } from '../db/pool.ts'
 import { findUnresolved } from '../payments/ledger.ts'
 import { findHead } from '../receipts/head.ts'
-import { kindOf, readBeats } from '../verification/assessors.ts'
+import { kindOf, problemsOf, readBeats } from '../verification/assessors.ts'
 import { measureBacklog } from '../verification/lookup.ts'
 import { measureScanAge } from '../watchdogs/intake-clock.ts'
 import { countJobs } from './jobs.ts'
@@ -42,6 +42,7 @@ export async function readUrgent(db: Database, retention: Retention) {
     assessor: {
       methods: [...new Set(beats.map(({ methodology }) => kindOf(methodology) ?? 'unknown'))],
       paused_seconds: Math.round(Math.min(...(beats.length > 0 ? beats.map(({ paused }) => paused) : [0]))),
+      problems: problemsOf(beats),
     },
     unresolved_payments: {
       count: unresolved.length,

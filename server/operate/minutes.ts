@@ -33,6 +33,8 @@ export const counters = z.object({
       answers: byLabel,
       settlements: byLabel,
       rescued: z.number(),
+      /** Failed calls about payments by facilitator or node. */
+      payment_calls: byLabel.default({}),
       /** From the deadline of a watchdog to its detection. */
       detection: histogram,
     })
@@ -152,14 +154,17 @@ export function countersOf(figures: Figures): Counters {
       answers: countByClass(values('requests_total')),
       settlements: sums('settlements_total', 'outcome'),
       rescued: values('rescued_workers_total')[0]?.value ?? 0,
+      payment_calls: sums('payment_call_failures_total', 'dependency'),
       detection: histogramOf(values('watchdog_delay_seconds')),
     },
   }
 }
 
+/** Without `/readyz`, which answers 503 to say that this process is starting or ending: that is no failure. */
 function countByClass(answers: Sample[]): Record<string, number> {
   const counts: Record<string, number> = {}
   for (const { labels, value } of answers) {
+    if (labels.operation === 'readyz') continue
     const digit = String(labels.status).slice(0, 1)
     counts[digit] = (counts[digit] ?? 0) + value
   }

@@ -1,5 +1,5 @@
 // Prints the status on one screen: npm run cli -- status.
-import { duration, type OperatorCommand, printJson, table, utc } from './command.ts'
+import { duration, type OperatorCommand, printable, printJson, table, utc } from './command.ts'
 import { processState } from './presence.ts'
 import { costOf, countOf, readSpending, type Spending } from './spending.ts'
 import { readStatus, type Status } from './status.ts'
@@ -29,7 +29,7 @@ function render(status: Status, model: Spending): string {
     ['last day', outcomes(status.last_day)],
     [
       'assessor',
-      `${assessor.methods.join(' and ') || 'none'}${assessor.paused_seconds > 0 ? `, paused for ${assessor.paused_seconds} s` : ''}`,
+      `${assessor.methods.join(' and ') || 'none'}${assessor.paused_seconds > 0 ? `, paused for ${assessor.paused_seconds} s` : ''}${assessor.problems.map((one) => `; ${printable(one)}`).join('')}`,
     ],
     ['model', `${modelUse('hour', model.hour)}; ${modelUse('day', model.day)}`],
     ['today', status.money_today.map(money).join('; ') || 'nothing was charged'],
@@ -62,7 +62,7 @@ function render(status: Status, model: Spending): string {
     utc(one.started_at),
     processState(one),
   ])
-  const warnings = status.warnings.map(({ what, cure }) => `WARNING ${what}\n        cure: ${cure}`)
+  const warnings = status.warnings.map(({ what, cure }) => `WARNING ${printable(what)}\n        cure: ${cure}`)
   return [
     `Countersign at ${utc(status.at)} UTC`,
     '',

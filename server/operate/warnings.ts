@@ -1,5 +1,6 @@
-// The warnings of the status, each with its cure. Each alarm of ops/prometheus-rules.yaml has a warning of the same name
-// with the same bound, so that status and log report what Prometheus would report.
+// The warnings of the status, each with its cure. Each alarm of alarms.ts has a warning of the same name with the same bound, so
+// that status and log report what Prometheus would report.
+import { type AlarmName, BOUNDS } from './alarms.ts'
 import type { Urgent } from './facts.ts'
 import type { RunningProcess } from './presence.ts'
 
@@ -10,24 +11,10 @@ export interface Warning {
   cure: string
 }
 
-/** Beyond these bounds a warning is raised. Times in seconds, counts and shares of the last quarter of an hour. */
-const BOUNDS = {
-  request: 120,
-  job: 60,
-  scan: 15,
-  unresolved: 3600,
-  prune: 600,
-  admission: 1,
-  result: 60,
-  detection: 5,
-  eventLoop: 0.5,
-  failed: 20,
-  unknownSettlements: 5,
-  rescued: 2,
-  serverErrors: 0.05,
-}
+/** Conditions of the status alone, for which Prometheus has no rule. */
+type OwnName = 'process_silent' | 'settings_differ' | 'payment_unresolved'
 
-type Found = [applies: boolean, name: string, what: string, cure: string]
+type Found = [applies: boolean, name: AlarmName | OwnName, what: string, cure: string]
 
 export function warningsOf(facts: Urgent): Warning[] {
   return [...ofProcesses(facts), ...ofWork(facts), ...ofTheLastMinutes(facts)]
@@ -110,12 +97,10 @@ function ofWork(facts: Urgent): Found[] {
       'see `npm run cli -- jobs dead`, then `jobs redrive`',
     ],
     [
-      workers.paused > 0,
+      workers.paused > 0 || assessor.problems.length > 0,
       'model_away',
-      workers.paused === workers.alive
-        ? `the model that assesses does not answer; the next call is in ${assessor.paused_seconds} s`
-        : `the model that assesses does not answer ${workers.paused} of ${workers.alive} workers`,
-      'run `npm run cli -- doctor`, and check the ANTHROPIC_ variables',
+      [awayText(facts), ...assessor.problems].join(': '),
+      'correct the setting that the cause names where the workers run, and restart them; if none is named, wait or repair its server',
     ],
     [
       facts.unresolved_payments.oldest_seconds > BOUNDS.unresolved,
@@ -142,6 +127,13 @@ function ofWork(facts: Urgent): Found[] {
       'start another worker process',
     ],
   ]
+}
+
+function awayText({ workers, assessor }: Urgent): string {
+  if (workers.paused === 0) return 'the model that assesses does not answer, and others assess'
+  if (workers.paused === workers.alive)
+    return `nothing is sold, because what assesses takes no work for ${assessor.paused_seconds} s`
+  return `what assesses takes no work in ${workers.paused} of ${workers.alive} workers`
 }
 
 function ofTheLastMinutes({ recent }: Urgent): Found[] {
@@ -187,6 +179,14 @@ function ofTheLastMinutes({ recent }: Urgent): Found[] {
       `the outcome of ${unknown} settlements ${last} was not known`,
       'see `npm run cli -- payments list-unresolved`; in the meantime nothing is charged twice',
     ],
+    ...Object.entries(recent.payment_calls).map(
+      ([dependency, count]): Found => [
+        count > BOUNDS.paymentCalls,
+        'payment_calls_fail',
+        `${count} calls of ${dependency} about payments failed ${last}, though it answers`,
+        'log event payment_call_failed has the reason; ask its operator, or set another FACILITATOR_URL or node',
+      ],
+    ),
     [
       recent.detection_p99 > BOUNDS.detection,
       'detection_slow',

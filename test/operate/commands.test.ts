@@ -292,6 +292,42 @@ t.test('audit: all is well after purchases of every end, and each planted fault 
     [second, first],
   )
 
+  const { rows } = await front.tables.query(`select result from verification_requests where id = $1`, [first])
+  const bytes = rows[0].result as Buffer
+  const alter = (from: string | RegExp, to: string) => {
+    const altered = bytes.toString('utf8').replace(from, to)
+    t.not(altered, bytes.toString('utf8'), to)
+    return plant('update verification_requests set result = $2 where id = $1', [first, Buffer.from(altered)])
+  }
+  const changes: [string | RegExp, string, RegExp][] = [
+    ['1874', '1875', /: its digest is not the one that its receipt attests/],
+    ['"quote":"', '"quote":"Not ', /: its digest is not/],
+    ['"price_usd":"0.03"', '"price_usd":"0.01"', /: its digest is not/],
+    [/"result_sha256":"..../, '"result_sha256":"0000', /: its digest is not/],
+    [/"canonical_envelope_base64":"ey/, '"canonical_envelope_base64":"eY', /: its canonical envelope/],
+    [/"sig_ed25519_hex":"..../, '"sig_ed25519_hex":"0000', /: its receipt \d is another one/],
+    [/"requested_by":"/, '"requested_by":"x', /: its receipt \d is another one/],
+    [/"serial":\d/, '"serial":9', /: its receipt 9 is not in the chain/],
+    // The same values, for most readers.
+    ['{', '{ ', /: its bytes are not those of a result/],
+    ['{', '{"claim":"another",', /: its bytes are not those of a result/],
+    ['1874', '\\ud800', /: its bytes are not those of a result/],
+    [/.$/, '', /: its bytes are not those of a result/],
+  ]
+  for (const [from, to, said] of changes) {
+    await alter(from, to)
+    t.same(await faults(), [`result_has_receipt ${first}`], to)
+    t.match(
+      (await cli('audit')).stdout,
+      new RegExp(`FAIL every stored result.*\\(2 checked\\)\\n +${first}${said.source}`),
+    )
+  }
+  const { rows: others } = await front.tables.query(`select result from verification_requests where id = $1`, [second])
+  await plant('update verification_requests set result = $2 where id = $1', [first, others[0].result])
+  t.same(await faults(), [`result_has_receipt ${first}`], 'the result of another request')
+  await plant('update verification_requests set result = $2 where id = $1', [first, bytes])
+  t.equal((await cli('audit')).code, 0)
+
   await plant(`update receipts set label = 'another' where serial = 1`)
   const damaged = await faults()
   t.ok(damaged.length >= 1 && damaged.every((one) => one.startsWith('chain ')), damaged.join())

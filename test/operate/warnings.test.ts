@@ -40,6 +40,7 @@ t.test('each alarm has a warning of its name, just beyond its bound and not at i
       failed: { source_http_status: 20, execution_failed: more },
       settlements: { unknown: 5 + more },
       rescued_workers: 2 + more,
+      payment_calls: { 'facilitator kelby': 10 + more },
       admission_p99: 1 + more,
       result_p95: 60 + more,
       detection_p99: 5 + more,
@@ -63,6 +64,7 @@ t.test('what happened in the last 15 minutes is warned of, and what happened bef
   metrics.failures.inc({ code: 'execution_failed' })
   metrics.settlements.inc({ outcome: 'unknown' }, 6)
   metrics.rescued.inc(3)
+  metrics.paymentCallFailures.inc({ dependency: 'facilitator kelby' }, 11)
   metrics.requests.inc({ operation: 'verify_source', status: '503' })
   metrics.watchdogDelaySeconds.observe(20)
   metrics.resultSeconds.observe(110)
@@ -71,6 +73,7 @@ t.test('what happened in the last 15 minutes is warned of, and what happened bef
   const expected = [
     'admission_slow',
     'detection_slow',
+    'payment_calls_fail',
     'results_slow',
     'server_errors',
     'settlement_unknown',
@@ -101,7 +104,7 @@ t.test('a warning is logged when it begins, at growing intervals, and when it is
   note([])
   note([warning('queue_behind'), warning('queue_behind')])
   t.match(lines, [
-    { event: 'warning', warning: 'queue_behind', what: 'queue_behind at 0', cure: 'mend it', level: 40 },
+    { event: 'warning', warning: 'queue_behind', what: 'queue_behind at 0', cure: 'mend it', level: 'warn' },
     { event: 'warning_remains', seconds: 60 },
     { event: 'warning_remains', seconds: 120 },
     { event: 'warning_remains', seconds: 240 },
