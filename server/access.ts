@@ -8,8 +8,11 @@ import type { Api } from './context.ts'
 import { AppError } from './errors.ts'
 import { isRecoveryToken, requestNamedBy } from './verification/recovery-token.ts'
 
-/** What the caller must show: nothing, a payment, a recovery token, a payment made before, or an API key with a scope. */
-export type PublicAccess = { access: 'public' | 'payment' | 'recovery' | 'proof' }
+/**
+ * What the caller must show: nothing, a payment, a recovery token, a payment made before, or an API key with a scope. `terms`:
+ * nothing, and the answer is a 402.
+ */
+export type PublicAccess = { access: 'public' | 'terms' | 'payment' | 'recovery' | 'proof' }
 export type AccountAccess = { access: 'account'; scope: Scope }
 
 /** How calls of an operation are counted. */

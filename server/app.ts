@@ -16,6 +16,7 @@ import { mountBilling } from './http/billing.ts'
 import { boundConnections } from './http/connections.ts'
 import { mountCors } from './http/cors.ts'
 import { mountHealth, openReadiness } from './http/health.ts'
+import { mountModel } from './http/model.ts'
 import { mountOpenApi } from './http/openapi.ts'
 import { mountOperator } from './http/operator.ts'
 import { sendError } from './http/page-answers.ts'
@@ -25,10 +26,11 @@ import { mountRoutes, renderError } from './http/routes.ts'
 import { mountStatus } from './http/status.ts'
 import { mountTlog } from './http/tlog.ts'
 import { mountTraces } from './http/traces.ts'
+import { mountTry } from './http/try.ts'
 import { parseJson } from './http-request.ts'
 import { SCHEMA_VERSION } from './interface/result.ts'
 import { mountMcp } from './mcp/endpoint.ts'
-import { offeredFeatures } from './mcp/features.ts'
+import { CHECK_FACE, checkFeatures, offeredFeatures } from './mcp/features.ts'
 import { withSubject } from './telemetry.ts'
 
 const BODY_LIMIT = 65_536
@@ -78,8 +80,9 @@ async function buildApp(api: Api, limits: ConnectionLimits): Promise<FastifyInst
     // A path that cannot be decoded.
     frameworkErrors: (_error, request, reply) => answerNotFound(api, request, reply),
     forceCloseConnections: 'idle',
-    clientErrorHandler: answerUnreadable,
+    clientErrorHandler: (_error, socket) => answerUnreadable(socket, api.config.offlinePublic ? OFFLINE_HEADER : {}),
   })
+  if (api.config.offlinePublic) announceOffline(app)
   acceptJsonOnly(app)
   recordRequests(app, api)
   mountTraces(app, api)
@@ -93,14 +96,17 @@ async function buildApp(api: Api, limits: ConnectionLimits): Promise<FastifyInst
   const readiness = openReadiness(api)
   mountHealth(app, api, readiness)
   mountStatus(app, api, readiness)
-  mountPages(app, api)
+  mountPages(app, api, catalog)
   mountReceiptPages(app, api)
+  await mountTry(app, api)
   mountTlog(app, api)
+  mountModel(app, api)
   await mountOperator(app, api)
   await mountBilling(app, api)
   mountOpenApi(app, api, catalog)
   await mountRoutes(app, api, catalog)
   await mountMcp(app, api, offeredFeatures(api, catalog))
+  await mountMcp(app, api, checkFeatures, CHECK_FACE)
   return app
 }
 
@@ -112,7 +118,7 @@ function nothingHere() {
   return new AppError('not_found', 'There is nothing at this address for this method.')
 }
 
-/** Before the body is read: whatever it is, nothing takes it. */
+/** Before the body is read, because no route takes it. */
 function refuseUnknown({ is404 }: FastifyRequest, _reply: FastifyReply, done: (error?: Error) => void) {
   done(is404 ? nothingHere() : undefined)
 }
@@ -176,6 +182,15 @@ function acceptJsonOnly(app: FastifyInstance) {
   })
 }
 
+const OFFLINE_HEADER = { 'x-service-payment-mode': 'offline' }
+
+/** Every answer says that the payments of this public service are not real, also the answers of errors. */
+function announceOffline(app: FastifyInstance) {
+  const announce = (_request: IncomingMessage, response: ServerResponse) =>
+    void response.setHeaders(new Headers(OFFLINE_HEADER))
+  for (const event of ['request', 'checkExpectation']) app.server.prependListener(event, announce)
+}
+
 /** One log line and two metrics per answer. They contain no header, body or query. */
 function recordRequests(app: FastifyInstance, api: Api) {
   // Work on a call tells which request it is about, once that is known.
@@ -208,9 +223,9 @@ const UNREADABLE_HEADERS = {
 const LINGER_MS = 1000
 
 /** Answers bytes that are not HTTP, or headers above the limit, with an error body, and closes the connection. */
-function answerUnreadable(this: FastifyInstance, _error: unknown, socket: Socket) {
+function answerUnreadable(socket: Socket, more: Readonly<Record<string, string>>) {
   if (!socket.writable) return
-  const headers = Object.entries(UNREADABLE_HEADERS).map(([name, value]) => `${name}: ${value}\r\n`)
+  const headers = Object.entries({ ...UNREADABLE_HEADERS, ...more }).map(([name, value]) => `${name}: ${value}\r\n`)
   socket.end(`HTTP/1.1 400 Bad Request\r\n${headers.join('')}\r\n${UNREADABLE}`)
   // At once would take the answer from a caller who still sends; a caller who never closes would keep the connection.
   const cutting = setTimeout(() => socket.destroy(), LINGER_MS)
@@ -222,7 +237,10 @@ function refuseExpectation(_request: IncomingMessage, response: ServerResponse) 
   response.writeHead(400, UNREADABLE_HEADERS).end(UNREADABLE)
 }
 
-/** HTTP/1.1 requires it. */
+/** HTTP/1.1 requires it once. Node takes the first of several; a proxy before it may take the last. */
 function refuseWithoutHost(request: FastifyRequest, _reply: FastifyReply, done: (error?: Error) => void) {
-  done(request.headers.host === undefined ? new AppError('invalid_request', 'The Host header is missing.') : undefined)
+  const hosts = request.raw.headersDistinct.host?.length ?? 0
+  if (hosts === 1) return done()
+  const message = hosts === 0 ? 'The Host header is missing.' : 'The Host header came more than once.'
+  done(new AppError('invalid_request', message))
 }

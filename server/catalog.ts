@@ -21,7 +21,14 @@ import { getChain, getChainHead, getConsistency, getKeys } from './receipts/chai
 import { verifyChain, verifyReceipt } from './receipts/check-operations.ts'
 import { createReceipt, getReceipt, listReceipts } from './receipts/operations.ts'
 import { getMethodologies, getMethodology } from './verification/methodology.ts'
-import { getCapabilities, getRequest, verifySource } from './verification/operations.ts'
+import {
+  buySource,
+  getCapabilities,
+  getRequest,
+  getTerms,
+  verifyClaims,
+  verifySource,
+} from './verification/operations.ts'
 import { findPayment, getPayment } from './verification/payment-status.ts'
 import { getRiskFlags } from './verification/risk-flag-advice.ts'
 import {
@@ -40,6 +47,9 @@ import {
 export const catalog: readonly Operation[] = [
   getCapabilities,
   verifySource,
+  verifyClaims,
+  getTerms,
+  buySource,
   getRequest,
   getRiskFlags,
   getMethodologies,

@@ -12,6 +12,7 @@ import { type Database, openDatabase, transact } from './db/pool.ts'
 import { describeSchema } from './db/schema.ts'
 import { type Finding, runDoctor } from './doctor.ts'
 import { AppError, UnavailableError } from './errors.ts'
+import { checkListing } from './listing.ts'
 import { accountCommands } from './operate/accounts-command.ts'
 import { auditCommands } from './operate/audit-command.ts'
 import { type CommandCall, type CommandOption, printJson, UsageError } from './operate/command.ts'
@@ -62,8 +63,14 @@ const commands: Record<string, Command> = {
   doctor: {
     about:
       'Check configuration, database, migrations, keys, workers, model and Redis, and print a cure for each problem.',
-    async run(config, { json }) {
-      const findings = await runDoctor(config)
+    options: {
+      shell: { about: 'check the settings of this shell, and not those of the running service' },
+      listing: { about: 'instead, check at BASE_URL what catalogues of paid services require' },
+    },
+    async run(config, { json, options }) {
+      const findings = options.listing
+        ? await checkListing(config)
+        : await runDoctor(config, { shell: options.shell === true })
       if (json) printJson(findings)
       else for (const finding of findings) console.log(formatFinding(finding))
       return findings.every((finding) => finding.ok) ? 0 : 1

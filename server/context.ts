@@ -108,7 +108,10 @@ export async function openCore(config: Config, databaseUrl: string, overrides: O
   const signer = await openSigner(db, seed)
   await checkTail(db)
   const chain = opened.use(openChain(db, signer, { origin: logOrigin(config.baseUrl), now }))
-  const facilitator = opened.use(overrides.facilitator ?? (await openFacilitator(config, log, overrides.threads)))
+  const metrics = openMetrics({ process: true })
+  const facilitator = opened.use(
+    overrides.facilitator ?? (await openFacilitator(config, log, { threads: overrides.threads, metrics })),
+  )
   const billing = await openBillingProvider({
     config,
     db,
@@ -122,7 +125,7 @@ export async function openCore(config: Config, databaseUrl: string, overrides: O
   return {
     config,
     log,
-    metrics: openMetrics({ process: true }),
+    metrics,
     tracing,
     databaseUrl,
     directUrl: config.databaseDirectUrl ?? databaseUrl,
@@ -163,10 +166,15 @@ async function openTracing({ tracing }: Config, log: Logger): Promise<Tracing> {
   return openExport(tracing, log)
 }
 
-async function openFacilitator(config: Config, log: Logger, threads: Threads | undefined): Promise<Facilitator> {
-  if (config.paymentMode === 'offline') return openOfflineFacilitator({ payTo: config.payToEvm, threads })
+async function openFacilitator(
+  config: Config,
+  log: Logger,
+  tools: { threads: Threads | undefined; metrics: Metrics },
+): Promise<Facilitator> {
+  if (config.paymentMode === 'offline')
+    return openOfflineFacilitator({ payTo: config.payToEvm, threads: tools.threads })
   const { openLiveFacilitator } = await import('./payments/live-setup.ts')
-  return openLiveFacilitator(config, log, { threads })
+  return openLiveFacilitator(config, log, tools)
 }
 
 /** A completed result as it is served. */

@@ -213,14 +213,15 @@ export class UnavailableError extends Error {
   }
 }
 
-/** Upper limit of Retry-After in seconds; each caller gets a random value up to it, so that they do not come back together. */
-const MAX_RETRY_AFTER = 4
-
 function answerUnavailable({ code, message }: UnavailableError): AppError {
   const advice =
     'It is not known whether this call had an effect. Repeat it, with the same Idempotency-Key where it has one.'
-  const headers = { 'retry-after': String(randomInt(1, MAX_RETRY_AFTER + 1)) }
-  return new AppError(code, `${message} ${advice}`, { headers })
+  return new AppError(code, `${message} ${advice}`, { headers: retrySoon() })
+}
+
+/** `Retry-After` of what may pass at once: 1 to 4 seconds, at random, so that callers do not come back together. */
+export function retrySoon(): Record<string, string> {
+  return { 'retry-after': String(randomInt(1, 5)) }
 }
 
 /** Whether a source that answered with this status may answer 200 later: true for 408, 425, 429 and every status from 500 on. */

@@ -1,7 +1,8 @@
 // The text of /llms.txt and of the MCP resource `quickstart`: what this service does, how to buy a verification, and how to
 // use the control toolkit.
 import type { Api } from './context.ts'
-import { PRICE } from './interface/price.ts'
+import { FURTHER_CLAIM, MOST_CLAIMS, PRICE } from './interface/price.ts'
+import { resourceUrl } from './payments/discovery.ts'
 import { describeOffer } from './verification/offer.ts'
 
 /** In Markdown. */
@@ -26,6 +27,15 @@ ${scope}
    and repeat the same call, or GET the Location with the X-Service-Recovery-Token as bearer token. Never pay again for a
    pending request. \`Prefer: wait=20\` holds the answer until it is done.
 4. Keep the result, PAYMENT-RESPONSE, receipt and recovery token. Results are kept ${config.resultRetentionSeconds} seconds.
+
+With a stock x402 client (\`@x402/fetch\`, \`@x402/axios\`) one call is enough: POST the same body to
+${resourceUrl('buy', baseUrl)}, without Idempotency-Key. The payment names the purchase: the same signed
+payment is charged at most once. The answer is held up to 25 s; GET the same address for the terms alone.
+
+Several claims on one page: POST ${resourceUrl('claims', baseUrl)} takes
+{"source_url": "https://...", "claims": ["...", "..."], "context": "..."} with 1 to ${MOST_CLAIMS} claims, by the same steps. It costs ${PRICE.usd} USDC and
+${FURTHER_CLAIM.usd} for each claim after the first; the page is read once, and the result holds a verdict for each claim. \`context\` may
+be left out: it says what words such as "it" or "the company" refer to.
 
 A page that cannot be retrieved ends with 422 and is never charged. If the error is retryable, the same call with the same
 Idempotency-Key is answered 402 again and may be paid for again; if it is not, the same failure comes again. Only the visible
@@ -59,6 +69,7 @@ ${tool ? PAID_TOOL : ''}- 25 free tools are the control toolkit. service_registe
 - [Capabilities](${baseUrl}/api/agent/v1/capabilities): price, networks, limits
 - [Risk flags](${baseUrl}/risk-flags): what each flag of a result means, and what to do
 - [Methodology](${baseUrl}/methodology): what the methodology_version of a result names; /methodology/{version} for one of them
+- [Weights](${baseUrl}/model/) of the local verifier, with which anyone can recompute a local verdict
 - [Signing keys](${baseUrl}/v1/keys): pin them through a channel you trust
 `
 }

@@ -59,8 +59,14 @@ function buildCounts(registers: Registry[]) {
     }),
     completed: new Counter({
       name: 'countersign_verifications_completed_total',
-      help: 'Verifications that were completed, by verdict',
+      help: 'Verifications that were completed, by verdict; those of verify-claims as source_claims',
       labelNames: ['verdict'] as const,
+      registers,
+    }),
+    looks: new Counter({
+      name: 'countersign_looks_total',
+      help: 'Free looks that ended, by verdict; failed: the page could not be read or judged',
+      labelNames: ['outcome'] as const,
       registers,
     }),
     admissionSeconds: new Histogram({
@@ -98,6 +104,12 @@ function buildCounts(registers: Registry[]) {
       name: 'countersign_settlements_total',
       help: 'Settlement attempts by outcome',
       labelNames: ['outcome'] as const,
+      registers,
+    }),
+    paymentCallFailures: new Counter({
+      name: 'countersign_payment_call_failures_total',
+      help: 'Calls about payments that failed while the facilitator or node answered our own question; at most one a second each',
+      labelNames: ['dependency'] as const,
       registers,
     }),
     rescued: new Counter({
@@ -138,6 +150,17 @@ function buildCounts(registers: Registry[]) {
       name: 'countersign_assessment_usd',
       help: 'Cost of one assessment in USD, where prices are known',
       buckets: [0.0002, 0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.03, 0.1],
+      registers,
+    }),
+    secondReadings: new Counter({
+      name: 'countersign_second_readings_total',
+      help: 'Pages that the second reader read beside the model, by the verdict of each',
+      labelNames: ['model', 'verifier'] as const,
+      registers,
+    }),
+    keptVerdicts: new Counter({
+      name: 'countersign_kept_verdicts_total',
+      help: 'Verdicts of the local verifier that were given again without reading the page again',
       registers,
     }),
     assessments: new Counter({

@@ -20,6 +20,7 @@ const END_MS = 500
 export async function runProcess(start: (opened: AsyncDisposableStack) => Promise<Running>): Promise<void> {
   const opened = new AsyncDisposableStack()
   const stop = Promise.withResolvers<string>()
+  const boundEnd = onceOnly(endSoon)
   const onSignal = (signal: string) => {
     stop.resolve(signal)
     boundEnd()
@@ -52,20 +53,27 @@ export async function runProcess(start: (opened: AsyncDisposableStack) => Promis
  * From here on a second signal, or the deadline, ends the process at once: committed work is safe, and another worker takes over the
  * rest. A process that does not get through its start ends in this way too.
  */
-function boundEnd() {
-  if (isBounded) return
-  isBounded = true
+function endSoon() {
   process.once('SIGTERM', () => process.exit(1)).once('SIGINT', () => process.exit(1))
   setTimeout(() => process.exit(1), HARD_STOP_MS).unref()
 }
 
-let isBounded = false
+function onceOnly(run: () => void): () => void {
+  let isDone = false
+  return () => {
+    if (!isDone) run()
+    isDone = true
+  }
+}
 
 function report(error: unknown, log: Logger | undefined) {
   if (error instanceof ConfigError) console.error(error.message)
   else if (log) log.fatal({ event: 'died', err: error })
   else console.error(describeStart(error))
 }
+
+/** Codes with which a database server is not reached. A process calls only the database before it has started. */
+const NO_DATABASE = new Set(['ECONNREFUSED', 'ENOTFOUND', 'EAI_AGAIN', 'ETIMEDOUT', 'EHOSTUNREACH', 'ECONNRESET'])
 
 /** Why a process could not start, with the cure where the cause is known. */
 function describeStart(error: unknown): string {
@@ -76,5 +84,7 @@ function describeStart(error: unknown): string {
   // SQLSTATE of an undefined table or column.
   if (code === '42P01' || code === '42703')
     return `${error.message}. The database is not migrated: run \`npm run cli -- migrate\`.`
+  if (code !== undefined && NO_DATABASE.has(String(code)))
+    return `The database of DATABASE_URL cannot be reached (${error.message || code}). \`npm run cli -- doctor\` says more.`
   return error.message
 }

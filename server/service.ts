@@ -2,8 +2,7 @@
 // Procfile open the same parts separately.
 
 import { openWork, type Work, type WorkOverrides } from '../workers/context.ts'
-import { openDrainableRunner } from '../workers/drainable-runner.ts'
-import type { Runner } from '../workers/runner.ts'
+import { openDrainableRunner, type Runner } from '../workers/runner.ts'
 import { openServer } from './app.ts'
 import { type Config, publicSettings } from './config.ts'
 import { type Api, type Overrides, openApi, openCore } from './context.ts'

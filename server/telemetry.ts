@@ -44,7 +44,7 @@ export function openLog(level: string, stream?: { write(line: string): void }, f
   const options = {
     level,
     base: undefined,
-    formatters: { log: redactLine },
+    formatters: { level: (level: string) => ({ level }), log: redactLine },
     serializers: SERIALIZERS,
     mixin: aboutLine,
     hooks: { logMethod: demoteOutages },

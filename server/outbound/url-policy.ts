@@ -62,8 +62,9 @@ function judgeHost(hostname: string, fixtures: Fixtures): void {
   if (!fixtures.hosts.has(hostname) && isSpecialUse(hostname)) throw blocked(`"${hostname}" is not a public host name.`)
 }
 
+/** Underscores are no part of host names by RFC 952, but DNS has such names, and browsers open them. */
 function isHostName(name: string): boolean {
-  return name.length <= 253 && name.split('.').every((label) => /^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$/.test(label))
+  return name.length <= 253 && name.split('.').every((label) => /^[a-z0-9_]([a-z0-9_-]{0,61}[a-z0-9_])?$/.test(label))
 }
 
 /** A name without a dot is never public: the local network decides what it means. */
