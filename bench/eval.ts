@@ -1,16 +1,17 @@
-// `npm run eval`: how well claims are assessed. Without options the project's own set is run through the literal assessor
-// and, where ANTHROPIC_API_KEY is set, through the configured model; otherwise through a model that answers by the labels,
-// which shows what the checks around a model do by themselves. `--help` has the options; the form of a set stands in
+// `npm run eval`: how well claims are assessed. Without options the project's own set is run through the literal assessor,
+// the local verifier and, where ANTHROPIC_API_KEY is set, the configured model; otherwise through a model that answers by the
+// labels, which shows what the rules around a model do by themselves. `--help` has the options; the form of a set stands in
 // eval/labels.ts.
+import { createHash } from 'node:crypto'
 import { join } from 'node:path'
 import { readConfig } from '../server/config.ts'
 import { openLog, openMetrics } from '../server/telemetry.ts'
 import { openThreads, type Threads } from '../server/threads/pool.ts'
-import { anthropicModel } from '../workers/assessment/anthropic.ts'
 import type { Assessor } from '../workers/assessment/assessor.ts'
-import { buildCircuit } from '../workers/assessment/circuit.ts'
-import { literalAssessor } from '../workers/assessment/literal.ts'
-import { semanticAssessor } from '../workers/assessment/semantic.ts'
+import { openConfiguredModel } from '../workers/assessment/choice.ts'
+import { literalAssessor } from '../workers/assessment/literal/assessor.ts'
+import { openLocalAssessor } from '../workers/assessment/local.ts'
+import { semanticAssessor } from '../workers/assessment/semantic/assessor.ts'
 import { type Item, readLabels } from './eval/labels.ts'
 import { forMachines, measureMarked, partOfPage, printMarked } from './eval/marked.ts'
 import { openOracle } from './eval/oracle.ts'
@@ -20,16 +21,16 @@ import { openSilentServer } from './eval/silent-server.ts'
 import { measureStillness } from './eval/stillness.ts'
 import { numberOption, readCall, refuse } from './program.ts'
 
-const NAMES = ['literal', 'semantic', 'oracle'] as const
+const NAMES = ['literal', 'local', 'semantic', 'oracle'] as const
 type Name = (typeof NAMES)[number]
 
 const NAME = 'npm run eval --'
-const ABOUT = `Without options the project's own set is run through the literal assessment and through the configured model; without
-ANTHROPIC_API_KEY, through a model that answers by the labels (oracle), which shows what the checks around a model do.
-That takes some seconds, and with a model as long as it answers, at its price.
+const ABOUT = `Without options the project's own set is run through the literal assessment, the local verifier and the configured
+model; without ANTHROPIC_API_KEY, a model that answers by the labels (oracle), which shows what the rules around a
+model do. The verifier takes one to two seconds a claim, on VERIFIER_THREADS threads; a model as long as it answers,
+at its price.
 
-With --data each SET is a file of marked evidence (.jsonl or .jsonl.gz), which is measured beside BM25 and with models
-by script. That takes minutes; --literal leaves the models out, which is most of it.
+With --data each SET is a file of marked evidence (.jsonl or .jsonl.gz), which is measured beside BM25. That takes seconds.
 
 Needs no database and, but for the model, no network. bench/README.md says how is counted.`
 
@@ -38,12 +39,12 @@ async function run(): Promise<boolean> {
     summary: 'measure how well claims are assessed',
     operands: ['[SET...]'],
     usage:
-      '[--assessor NAME]... [--limit N] [--long] [--save] | --data [--part PART] [--literal] [--limit N] [--json] [--save]',
+      '[--assessor NAME]... [--limit N | --sample N] [--long] [--fresh] [--save] | --data [--part PART] [--limit N] [--json] [--save]',
     about: ABOUT,
     examples: [
       'npm run eval',
-      'npm run eval -- --save',
-      'npm run --silent eval -- --data --part report --literal wice.jsonl.gz',
+      'npm run eval -- --assessor local --sample 30 --set wice.jsonl.gz',
+      'npm run --silent eval -- --data --part report wice.jsonl.gz',
     ],
     exitStatus:
       '0 good, 1 where a quotation is not in its text or an assessment breaks a rule of the interface, 2 wrong usage.',
@@ -52,53 +53,73 @@ async function run(): Promise<boolean> {
         type: 'string',
         value: 'NAME',
         multiple: true,
-        help: `${NAMES.join(', ')}; repeatable. Default: literal, and semantic where a model\nis configured or else oracle`,
+        help: `${NAMES.join(', ')}; repeatable. Default: literal, local, and semantic where a\nmodel is configured or else oracle`,
       },
+      set: { type: 'string', value: 'FILE', multiple: true, help: 'the same as an operand; repeatable' },
       limit: { type: 'string', value: 'N', help: 'the first N items only' },
+      sample: { type: 'string', value: 'N', help: 'N items of each set, chosen by the digests of their ids' },
+      fresh: {
+        type: 'boolean',
+        default: false,
+        help: 'say in what is kept that nothing was tuned on the set; the own set is fresh for the local verifier',
+      },
       long: { type: 'boolean', default: false, help: 'measure pages of 100,000 code points instead' },
       save: {
         type: 'boolean',
         default: false,
-        help: 'keep what was measured in docs/accuracy.json, for the page /accuracy, and in\ndocs/accuracy.md: of one whole set, or with --data of all, never of the oracle',
+        help: 'keep what was measured in docs/accuracy.json, for the page /accuracy, and in\ndocs/accuracy.md: of whole sets or samples, never of the oracle',
       },
       data: {
         type: 'boolean',
         default: false,
-        help: 'measure sets of marked evidence beside BM25 and with models by script',
+        help: 'measure sets of marked evidence beside BM25',
       },
       part: {
         type: 'string',
         value: 'PART',
         help: 'with --data: tune or report, one half of the pages by their digest',
       },
-      literal: { type: 'boolean', default: false, help: 'with --data: leave the models by script out' },
       json: { type: 'boolean', default: false, help: 'with --data: one object a line and set' },
     },
   })
   const limit = values.limit === undefined ? undefined : numberOption(NAME, 'limit', values.limit, 1)
+  const sample = values.sample === undefined ? undefined : numberOption(NAME, 'sample', values.sample, 1)
   await using opened = new AsyncDisposableStack()
   const threads = opened.use(openThreads())
   if (values.data) return await runMarked(operands, { ...values, limit }, threads)
   const config = readConfig()
-  const names = values.assessor ?? ['literal', config.model ? 'semantic' : 'oracle']
-  const sets = operands.length > 0 ? operands : [OWN_SET]
-  if (values.save && (sets.length !== 1 || limit !== undefined || values.long))
-    refuse(NAME, '--save keeps a run of one whole set: leave out --limit and --long, and name at most one set.')
+  const names = values.assessor ?? ['literal', 'local', config.model ? 'semantic' : 'oracle']
+  const named = [...operands, ...(values.set ?? [])]
+  const sets = named.length > 0 ? named : [OWN_SET]
+  if (values.save && (limit !== undefined || values.long))
+    refuse(NAME, '--save keeps whole sets or samples: leave out --limit and --long.')
   const unknown = names.find((name) => !NAMES.some((known) => known === name))
   if (unknown !== undefined) refuse(NAME, `--assessor ${unknown} is none of ${NAMES.join(', ')}.`)
-  const items = (await readLabels(sets, threads)).slice(0, limit)
-  console.log(`${items.length} items of ${sets.join(', ')}`)
   let isSound = true
-  for (const name of names) {
-    const save = values.save ? sets[0] : undefined
-    isSound = (await runOne(name as Name, items, threads, { long: values.long, save })) && isSound
+  for (const set of sets) {
+    const all = await readLabels([set], threads)
+    const items = (sample === undefined ? all : sampleOf(all, sample)).slice(0, limit)
+    console.log(`${items.length} of ${all.length} items of ${set}`)
+    for (const name of names)
+      isSound =
+        (await runOne(name as Name, { set, items, of: all.length }, threads, {
+          long: values.long,
+          save: values.save,
+          fresh: values.fresh || (set === OWN_SET && name === 'local'),
+        })) && isSound
   }
   return isSound
 }
 
+/** The items whose ids have the smallest digests, in the order of the set: the same on every run, and not chosen by hand. */
+function sampleOf(items: readonly Item[], size: number): Item[] {
+  const digest = ({ id }: Item) => createHash('sha256').update(id).digest('hex')
+  const chosen = new Set(items.toSorted((a, b) => (digest(a) < digest(b) ? -1 : 1)).slice(0, size))
+  return items.filter((item) => chosen.has(item))
+}
+
 interface MarkedOptions {
   json: boolean
-  literal: boolean
   save: boolean
   part?: string | undefined
   limit: number | undefined
@@ -121,36 +142,45 @@ async function runMarked(files: readonly string[], options: MarkedOptions, threa
     all.push(...read)
   }
   const items = all.filter((item) => part === undefined || partOfPage(item) === part).slice(0, limit)
-  const measured = await measureMarked(items, !options.literal, (what) => process.stderr.write(`${what}\n`))
+  const measured = measureMarked(items, (what) => process.stderr.write(`${what}\n`))
   if (options.save)
     await saveMarked(measured.map((one) => ({ measured: one, file: fileOf.get(one.set)!, part: part ?? null })))
   for (const one of measured) options.json ? console.log(JSON.stringify(forMachines(one))) : printMarked(one)
   return measured.every(({ quotes }) => quotes.valid === quotes.all)
 }
 
+interface SetOfItems {
+  /** The file. */
+  set: string
+  items: readonly Item[]
+  /** How many items the file has. */
+  of: number
+}
+
 interface RunOptions {
   long: boolean
-  /** The file of the set, where what is measured is kept. */
-  save: string | undefined
+  save: boolean
+  fresh: boolean
 }
 
 async function runOne(
   name: Name,
-  items: readonly Item[],
+  { set, items, of }: SetOfItems,
   threads: Threads,
-  { long, save }: RunOptions,
+  { long, save, fresh }: RunOptions,
 ): Promise<boolean> {
   await using opened = new AsyncDisposableStack()
   const openFake = () => (long ? openSilentServer() : openOracle(items))
   const oracle = name === 'oracle' ? opened.use(await openFake()) : null
   const config = readConfig(oracle ? { ...oracle.env } : process.env)
   const metrics = openMetrics()
-  const assessor = name === 'literal' ? literalAssessor(threads) : buildSemantic(config, threads, metrics)
+  const assessor = await buildAssessor()
+  await assessor.ready
   if (long) {
     await measureStillness(`${name}: ${assessor.procedure}`, assessor, 'The harbour was opened in 1874.')
     return true
   }
-  const outcomes = await assessAll(items, assessor, name === 'literal' ? 2 : config.assessment.concurrency)
+  const outcomes = await assessAll(items, assessor, atOnce())
   const sum = async (metric: string) =>
     (await metrics.registry.getSingleMetric(metric)?.get())?.values.reduce((total, { value }) => total + value, 0)
   const isPriced = config.model?.prices != null
@@ -159,26 +189,39 @@ async function runOne(
     usd: isPriced ? ((await sum('countersign_model_usd_total')) ?? 0) : null,
   }
   printScore(`${name}: ${assessor.procedure}`, outcomes, cost)
-  if (save !== undefined && name !== 'oracle')
-    await saveRun({ assessment: name, procedure: assessor.procedure, set: save, outcomes })
+  if (save && name !== 'oracle') {
+    const { procedure } = assessor
+    await saveRun({ assessment: name, procedure, set, of, fresh, isOwn: set === OWN_SET, outcomes })
+  }
   return outcomes.every((outcome) => flawsOf(outcome).length === 0)
+
+  async function buildAssessor(): Promise<Assessor> {
+    if (name === 'literal') return literalAssessor(threads)
+    if (name !== 'local') return await buildSemantic(config, threads, metrics)
+    const log = openLog('error', process.stderr)
+    return opened.use(openLocalAssessor({ threads: config.assessment.verifierThreads, metrics, log }))
+  }
+
+  function atOnce(): number {
+    if (name === 'literal') return 2
+    return name === 'local' ? config.assessment.verifierThreads : config.assessment.concurrency
+  }
 }
 
-function buildSemantic(
+async function buildSemantic(
   config: ReturnType<typeof readConfig>,
   threads: Threads,
   metrics: ReturnType<typeof openMetrics>,
-): Assessor {
-  if (!config.model) throw new Error('ANTHROPIC_API_KEY is not set: there is no model to ask')
+): Promise<Assessor> {
+  if (!config.model) throw new Error('neither ANTHROPIC_API_KEY nor OPENAI_MODEL is set: there is no model to ask')
   const log = openLog('error', process.stderr)
-  const circuit = buildCircuit()
-  const { concurrency, timeoutMs, windowTokens } = config.assessment
+  const { windowTokens } = config.assessment
   return semanticAssessor({
-    model: anthropicModel({ ...config.model, concurrency, timeoutMs, circuit, metrics, log }),
-    circuit,
+    model: await openConfiguredModel(config.model, { config, metrics, log }),
     threads,
     secret: Buffer.alloc(32, 1),
     windowTokens,
+    second: null,
     fallback: null,
     metrics,
     log,

@@ -22,7 +22,6 @@ import { gunzipSync } from 'node:zlib'
 import { z } from 'zod'
 import type { Observation } from '../../server/interface/observation.ts'
 import type { Threads } from '../../server/threads/pool.ts'
-import { linesOf } from '../../workers/assessment/lines.ts'
 import { extractText } from '../../workers/text/extraction.ts'
 
 export const VERDICTS = ['supports', 'contradicts', 'mixed', 'insufficient_evidence'] as const
@@ -156,12 +155,6 @@ async function readText({ text, html }: { text?: string; html?: string }, thread
   if (text !== undefined) return text.normalize('NFC')
   const body = new TextEncoder().encode(`<!doctype html><meta charset="utf-8">${html}`)
   return (await extractText(threads, { body, contentEncoding: 'identity', contentType: 'text/html' })).text
-}
-
-/** A page without the lines that hold something of the spans. */
-export function withoutSpans(text: string, spans: readonly Span[]): string {
-  const kept = linesOf(text).filter(({ start, end }) => !spans.some((span) => span.start < end && start < span.end))
-  return kept.map(({ start, end }) => text.slice(start, end)).join('\n')
 }
 
 /** A page as if it had been retrieved. */

@@ -1,14 +1,12 @@
-// Data sets with annotated evidence: measures how the literal assessment finds the evidence, compared with BM25, and what
-// the checks around a model do with verdicts that are right or wrong in known ways.
+// Data sets with annotated evidence: measures how the literal assessment finds the evidence, compared with BM25.
 import { createHash } from 'node:crypto'
-import { CHECK_MEANINGS, WAYS, type Way } from '../../server/pages/accuracy.ts'
-import { assessLiterally } from '../../workers/assessment/literal-thread.ts'
+import { WAYS, type Way } from '../../server/pages/accuracy.ts'
+import { assessLiterally } from '../../workers/assessment/literal/search-thread.ts'
 import { codePointIndex } from '../../workers/text/offsets.ts'
 import { printNote, printRows } from '../table.ts'
 import type { Item, Span } from './labels.ts'
 import { bm25 } from './peers.ts'
-import { SEED, type Share, seeded, shareOf } from './random.ts'
-import { type Case, runScripts, SCRIPTS, type Script } from './scripted.ts'
+import { type Share, shareOf } from './random.ts'
 
 /** What each way of looking quoted of one item. */
 interface Assessed {
@@ -32,15 +30,10 @@ export interface Measured {
   abstainedBy: Map<string, Share>
   quotes: { valid: number; all: number; meanLength: number }
   misses: Item[]
-  scripts: Map<Script, Case[]>
 }
 
 /** Measures each set by itself, in the order given. @param onSet called before each set, which may take a minute */
-export async function measureMarked(
-  items: readonly Item[],
-  withScripts: boolean,
-  onSet: (what: string) => void = () => {},
-): Promise<Measured[]> {
+export function measureMarked(items: readonly Item[], onSet: (what: string) => void = () => {}): Measured[] {
   const measured: Measured[] = []
   for (const set of new Set(items.map((item) => item.set))) {
     const own = items.filter((item) => item.set === set)
@@ -67,7 +60,6 @@ export async function measureMarked(
       ),
       quotes,
       misses: marked.filter((one) => !hits(one, 'literal', 3)).map(({ item }) => item),
-      scripts: withScripts ? await runScripts(own, seeded(SEED)) : new Map(),
     })
   }
   return measured
@@ -130,10 +122,7 @@ function retrieval(marked: readonly Assessed[], way: Way): MeasuredRetrieval {
 const abstention = (assessed: readonly Assessed[], way: Way): Share =>
   shareOf(assessed, (one) => one[way].length === 0, pageOf)
 
-export const lowered = (cases: readonly Case[] | undefined): Share =>
-  shareOf(cases ?? [], ({ isLowered }) => isLowered, pageOf)
-
-export function printMarked({ set, n, retrieval, abstainedBy, quotes, misses, scripts }: Measured) {
+export function printMarked({ set, n, retrieval, abstainedBy, quotes, misses }: Measured) {
   console.log(`\n${set}: ${n} items, ${retrieval.literal.top1.n} with marked evidence`)
   printRows([
     ['share of those with marked evidence', 'top-1', 'top-3', 'whole set', 'no quote'],
@@ -145,18 +134,6 @@ export function printMarked({ set, n, retrieval, abstainedBy, quotes, misses, sc
   printRows([...abstainedBy].map(([label, share]) => [`  literal quotes nothing, label ${label}`, interval(share)]))
   printNote(`quotes valid: ${quotes.valid} of ${quotes.all}; ${Math.round(quotes.meanLength)} characters on average`)
   for (const { id, claim } of misses.slice(0, MOST_LISTED)) printNote(`  not in the first three: ${id} ${claim}`)
-  for (const script of SCRIPTS) {
-    const cases = scripts.get(script) ?? []
-    if (cases.length === 0) continue
-    printNote(`${CHECK_MEANINGS[script]}: ${interval(lowered(cases))}`)
-    const stopped = cases.filter(({ isLowered }) => isLowered)
-    for (const flag of [...new Set(stopped.flatMap(({ flags }) => flags))].sort()) {
-      if (flag === 'verdict_lowered') continue
-      const flagged = stopped.filter(({ flags }) => flags.includes(flag))
-      const alone = flagged.filter(({ flags }) => flags.filter((other) => other !== 'verdict_lowered').length === 1)
-      printNote(`    ${flag}: ${flagged.length}, alone ${alone.length}`)
-    }
-  }
 }
 
 const WAY_NAMES: Record<Way, string> = {
@@ -171,14 +148,13 @@ const interval = (share: Share) =>
     : `${percent(share)} of ${share.n} [${(100 * share.low).toFixed(1)}, ${(100 * share.high).toFixed(1)}]`
 
 /** One set for machines; shares from 0 to 1, null where there is no case. */
-export function forMachines({ set, n, retrieval, abstainedBy, scripts }: Measured) {
+export function forMachines({ set, n, retrieval, abstainedBy }: Measured) {
   const plain = ({ top1, top3, whole, abstained }: MeasuredRetrieval) => ({
     top1: top1.share,
     top3: top3.share,
     whole: whole.share,
     abstained: abstained.share,
   })
-  const intervals = SCRIPTS.map((script) => [script, lowered(scripts.get(script))] as const)
   return {
     set,
     n,
@@ -188,10 +164,6 @@ export function forMachines({ set, n, retrieval, abstainedBy, scripts }: Measure
     },
     bm25: plain(retrieval.bm25),
     bm25_neighbours: plain(retrieval.neighbours),
-    semantic: Object.fromEntries(intervals.map(([script, { share }]) => [script, share])),
-    intervals: Object.fromEntries(
-      intervals.filter(([, { share }]) => share !== null).map(([script, { low, high }]) => [script, [low, high]]),
-    ),
   }
 }
 

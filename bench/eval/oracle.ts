@@ -1,6 +1,12 @@
 // A model that answers by the labels, over real HTTP, so that wrong outcomes are caused by the checks around it. It obeys
 // every order it reads on a page, too, because that is the worst that a model can do.
-import { modelEnv, openMessagesServer, SILENT, verdictOn } from '../../test/assessment/messages-server.ts'
+import {
+  lineWith,
+  modelEnv,
+  openMessagesServer,
+  SILENT,
+  verdictOn,
+} from '../../test/assessment/semantic/messages-server.ts'
 import type { Item } from './labels.ts'
 
 export async function openOracle(items: readonly Item[]) {
@@ -30,23 +36,17 @@ function passagesOf({ gold, observation }: Item, first: string): string[] {
 
 /** Cites the lines with the passages, as far as they are shown; for both sides where the label is mixed. */
 function decided(asked: Asked, passages: readonly string[], verdict: string) {
-  const answers = passages
-    .map((passage) => verdictOn(asked, passage.split('\n')[0]!, verdict))
-    .filter(({ evidence }) => evidence[0]!.from > 0)
-  if (verdict === 'insufficient_evidence' || answers.length === 0) return SILENT
-  if (verdict !== 'mixed') return { ...answers[0]!, evidence: answers.flatMap(({ evidence }) => evidence).slice(0, 6) }
-  const line = answers[0]!.evidence[0]!.from
+  const lines = passages.map((passage) => lineWith(asked, passage.split('\n')[0]!)).filter((line) => line > 0)
+  const [first] = lines
+  if (verdict === 'insufficient_evidence' || first === undefined) return SILENT
   const shown = [...asked.lines].flatMap(([number, words]) => (words === '[left out]' ? [] : [number]))
-  const other = shown.find((number) => number > line) ?? shown.findLast((number) => number < line) ?? line
-  return {
-    evidence: [
-      { from: line, to: line, stance: 'supports' },
-      { from: other, to: other, stance: 'contradicts' },
-    ],
-    suspicious: [],
-    basis: 'partly',
-    verdict,
-  }
+  const other = shown.find((number) => number > first) ?? shown.findLast((number) => number < first) ?? first
+  const answer = verdictOn(asked, '', verdict)
+  const [part] = answer.parts
+  const runs = (numbers: readonly number[]) => numbers.slice(0, 6).map((line) => ({ from: line, to: line }))
+  const inFavour = verdict === 'contradicts' ? [] : verdict === 'mixed' ? [first] : lines
+  const against = verdict === 'supports' ? [] : verdict === 'mixed' ? [other] : lines
+  return { ...answer, parts: [{ ...part, for: runs(inFavour), against: runs(against) }] }
 }
 
 const ORDERS = /ignore all previous|note to ai|system:|"verdict"/i

@@ -65,7 +65,8 @@ function rank(claim: string, text: string, sentences: readonly Sentence[]): numb
   return [...scores.keys()].filter((i) => scores[i]! > 0).sort((a, b) => scores[b]! - scores[a]! || a - b)
 }
 
-const stemsOf = (text: string): string[] =>
+/** The words of a text without stop words, as stems. */
+export const stemsOf = (text: string): string[] =>
   (text.toLowerCase().match(WORD) ?? []).filter((word) => !STOP_WORDS.has(word)).map(stemmer)
 
 const WORD = /[\p{L}\p{N}]+/gu

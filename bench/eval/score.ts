@@ -2,6 +2,8 @@
 import { createHash } from 'node:crypto'
 import type { Assessment } from '../../server/interface/assessment.ts'
 import { inconsistency } from '../../server/interface/result.ts'
+import type { AccuracyRun, ClaimSupport } from '../../server/pages/accuracy.ts'
+import { verdictFigures, withInterval } from '../../server/pages/accuracy-figures.ts'
 import { figure, printNote, printRows } from '../table.ts'
 import { type Item, type Label, VERDICTS } from './labels.ts'
 
@@ -72,6 +74,10 @@ function printVerdicts(outcomes: readonly Outcome[]) {
       outcomes.filter(({ item }) => item.label === 'insufficient_evidence'),
     )}`,
   )
+  const figures = verdictFigures(matrixOf(outcomes))
+  printNote(`definite: ${withInterval(figures.definite)}`)
+  printNote(`precision of definite verdicts: ${withInterval(figures.precision)}`)
+  printNote(`  of supports ${withInterval(figures.ofSupports)}; of contradicts ${withInterval(figures.ofContradicts)}`)
   const kinds = [...new Set(outcomes.map(({ item }) => item.kind))].sort()
   const rows = kinds.map((kind): [string, string] => {
     const ofKind = outcomes.filter(({ item }) => item.kind === kind)
@@ -88,6 +94,18 @@ function printVerdicts(outcomes: readonly Outcome[]) {
     .filter(({ item, found }) => item.label !== found?.claim_support)
     .slice(0, MOST_LISTED))
     printNote(`  ${item.id}: ${item.label}, judged ${found?.claim_support} [${found?.risk_flags}] ${item.claim}`)
+}
+
+/** How many items with a label (outside) got a verdict (inside). */
+export function matrixOf(outcomes: readonly Outcome[]): AccuracyRun['matrix'] {
+  return Object.fromEntries(VERDICTS.map((label) => [label, verdictsOf(outcomes, label)]))
+}
+
+function verdictsOf(outcomes: readonly Outcome[], label: Label): Partial<Record<ClaimSupport, number>> {
+  const counts: Partial<Record<ClaimSupport, number>> = {}
+  for (const { item, found } of outcomes)
+    if (item.label === label && found) counts[found.claim_support] = (counts[found.claim_support] ?? 0) + 1
+  return counts
 }
 
 export const isReversed = (label: Label, verdict: string | undefined) =>

@@ -3,7 +3,7 @@ import { once } from 'node:events'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { isMainThread, parentPort, Worker } from 'node:worker_threads'
-import { answer, modelEnv, SILENT } from '../../test/assessment/messages-server.ts'
+import { answer, modelEnv, SILENT } from '../../test/assessment/semantic/messages-server.ts'
 
 export async function openSilentServer() {
   const worker = new Worker(new URL(import.meta.url))
