@@ -91,8 +91,8 @@ async function comparePurchases({ world: { admin }, buyers }: Evidence): Promise
     }
   for (const { id, state, charges } of rows) {
     if (seen.has(id)) continue
-    if (charges > 0) found.push(`request ${id} is ${state}, was charged, and no one got it`)
-    else if (!RESTING.has(state)) found.push(`request ${id} is ${state}, and no one waits for it`)
+    if (charges > 0) found.push(`request ${id} is ${state}, was charged, and no buyer got it`)
+    else if (!RESTING.has(state)) found.push(`request ${id} is ${state}, and no buyer waits for it`)
   }
   return found
 }
@@ -156,7 +156,7 @@ async function compareLeases({ world: { admin }, accounts }: Evidence): Promise<
       .map(({ id }) => `lease ${id} was revoked and is not`),
     ...rows.filter(({ ordered }) => !ordered).map(({ id }) => `the receipts of lease ${id} are out of order`),
     ...(extra > accounts.unknownGrants
-      ? [`${extra} leases that no one got, of ${accounts.unknownGrants} possible`]
+      ? [`${extra} leases that no account got, of ${accounts.unknownGrants} possible`]
       : []),
   ]
 }

@@ -45,8 +45,6 @@ export interface Processes extends AsyncDisposable {
 /** Milliseconds that a process has to end after SIGTERM. */
 const DRAIN_MS = 35_000
 const RESTART_MS = 500
-/** pino's number. */
-const ERROR = 50
 const CLOCK = `--import=${join(import.meta.dirname, 'stepped-clock.ts')}`
 
 /**
@@ -129,7 +127,7 @@ export async function openProcesses(
 
   function note({ name }: Place, line: Record<string, unknown>) {
     write({ place: name, ...line })
-    if (typeof line.level !== 'number' || line.level < ERROR) return
+    if (line.level !== 'error' && line.level !== 'fatal') return
     const error = line.err as { type?: string; message?: string } | undefined
     const label = `${String(line.event ?? line.msg)}${error?.message ? `: ${error.message.slice(0, 120)}` : ''}`
     errors[label] = (errors[label] ?? 0) + 1

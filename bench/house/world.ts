@@ -13,15 +13,14 @@ import {
   type Script,
   SILENT,
   verdictOn,
-} from '../../test/assessment/messages-server.ts'
+} from '../../test/assessment/semantic/messages-server.ts'
 import { type EvmChain, openEvmChain } from '../../test/payments/evm-chain.ts'
 import { type Deed, deeds, type FacilitatorRig, openFacilitatorRig } from '../../test/payments/evm-facilitator.ts'
 import { openRpcProxy, type RpcProxy } from '../../test/payments/rpc-proxy.ts'
 import { hasPooler, openPooler } from '../../test/pooler.ts'
 import { openPrivatePostgres, type PrivatePostgres } from '../../test/private-postgres.ts'
-import { RECORD_STARTS } from '../chaos-kills.ts'
 import { type Child, openChild } from '../child.ts'
-import type { HostsReady } from '../crowd-messages.ts'
+import type { HostsReady } from '../crowd/messages.ts'
 import { type Random, seeded } from '../eval/random.ts'
 import type { Lab } from '../lab.ts'
 import { type OwnRedis, openOwnRedis } from './own-redis.ts'
@@ -33,6 +32,18 @@ const BLOCK_MS = 2000
 const SLOW_MS = 1500
 /** Successful calls of twenty calls to facilitator or model. */
 const WELL = 17
+
+/** Which worker takes which request, and when. */
+const RECORD_STARTS = `
+  create table starts (at timestamptz, worker text, key text);
+  create table kills (id serial, at timestamptz, worker text, key text, kind text not null default 'killed');
+  create function record_start() returns trigger language plpgsql as $$ begin
+    if new.locked_by is not null and new.locked_by is distinct from old.locked_by and new.key like 'verify:%' then
+      insert into starts values (clock_timestamp(), new.locked_by, new.key);
+    end if;
+    return new;
+  end $$;
+  create trigger record_start after update on graphile_worker._private_jobs for each row execute function record_start()`
 
 export interface World extends AsyncDisposable {
   postgres: PrivatePostgres
@@ -103,7 +114,7 @@ export async function openWorld(lab: Lab, seed: number, { smallDisk }: { smallDi
   const model = opened.use(await openMessagesServer(temper.assess))
   opened.use(forget(model, facilitator.received))
   const hostsProcess = opened.use(
-    await openChild(lab, 'bench/crowd-hosts.ts', { event: 'hosts_ready', args: [lab.folder], ipc: true }),
+    await openChild(lab, 'bench/crowd/hosts.ts', { event: 'hosts_ready', args: [lab.folder], ipc: true }),
   )
   const hosts = hostsProcess.ready as unknown as HostsReady
   const closing = opened.move()

@@ -1,8 +1,9 @@
 // What the crowd run prints, and which of its numbers are faults: honest buyers that wait too long or get nothing, and tables
 // that stay larger.
-import { bought, type Purchase } from './crowd-buyers.ts'
-import type { AttackReport, Tally } from './crowd-messages.ts'
-import { figure, printNote, printRows } from './table.ts'
+
+import { figure, printNote, printRows, quantile } from '../table.ts'
+import { bought, type Purchase } from './buyers.ts'
+import type { AttackReport, Tally } from './messages.ts'
 
 export interface CrowdReport {
   empty: Purchase[]
@@ -101,6 +102,9 @@ function printAttack({ attack, charged }: CrowdReport) {
       `answers: ${describe(answers)}`,
   )
   printNote(`alternating heartbeats: ${describe(attack.heartbeats)}`)
+  printNote(
+    `costly pages: ${describe(attack.costly)}; free checks of pages that never end: ${describe(attack.quoteChecks)}`,
+  )
   printNote(`unpaid quotes: IPv4 ${describe(attack.quotes.ipv4)}; IPv6 ${describe(attack.quotes.ipv6)}`)
 }
 
@@ -117,6 +121,3 @@ function tallyOf(names: string[]): Tally {
 
 /** A purchase that came to nothing counts with the time that was waited for it. */
 const latencies = (purchases: Purchase[]) => purchases.map(({ ms }) => ms).sort((a, b) => a - b)
-
-const quantile = (sorted: number[], q: number) =>
-  sorted[Math.min(Math.floor(q * sorted.length), sorted.length - 1)] ?? Number.NaN

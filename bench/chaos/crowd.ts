@@ -1,12 +1,12 @@
-// Honest buyers beside hostile load: one payer asks for pages that never end, free accounts have receivers that hang and
-// heartbeats that alternate, and many quotes are never paid. The buyers are measured alone first and then beside the
+// Honest buyers beside hostile load: one payer asks for pages that never end, new payers ask for pages that are costly to
+// read, free accounts have receivers that hang, heartbeats that alternate and quote checks of pages that never end, and many quotes are never paid. The buyers are measured alone first and then beside the
 // hostile load; afterwards all rows are made older and pruned. The hostile load may cost buyers some time, but no purchase,
 // and no table may stay larger.
 import type { ChildProcess } from 'node:child_process'
 import { once } from 'node:events'
 import { readFile } from 'node:fs/promises'
 import type pg from 'pg'
-import { type Child, openChild } from './child.ts'
+import { type Child, openChild } from '../child.ts'
 import {
   type Account,
   type Buyer,
@@ -16,7 +16,7 @@ import {
   openAccount,
   timeAlerts,
   type Victim,
-} from './crowd-buyers.ts'
+} from '../crowd/buyers.ts'
 import {
   type AttackOrder,
   type AttackReady,
@@ -25,12 +25,12 @@ import {
   GO,
   type HostsReady,
   STOP,
-} from './crowd-messages.ts'
-import { type CrowdReport, printReport, type TableReport } from './crowd-report.ts'
-import { followPeak, pruneAll, type Rows } from './crowd-tables.ts'
-import { type Lab, openClient } from './lab.ts'
-import { printHeading } from './table.ts'
-import { openWatch } from './watch.ts'
+} from '../crowd/messages.ts'
+import { type CrowdReport, printReport, type TableReport } from '../crowd/report.ts'
+import { followPeak, pruneAll, type Rows } from '../crowd/tables.ts'
+import { type Lab, openClient } from '../lab.ts'
+import { printHeading } from '../table.ts'
+import { openWatch } from '../watch.ts'
 
 export interface CrowdOptions {
   buyers: number
@@ -103,6 +103,7 @@ interface House {
   hosts: Child
   pages: string[]
   drips: string[]
+  costly: string[]
   buyers: Buyer[]
   accounts: Account[]
   victims: Victim[]
@@ -110,9 +111,9 @@ interface House {
 
 async function openHouse(lab: Lab, opened: AsyncDisposableStack, options: CrowdOptions): Promise<House> {
   const hosts = opened.use(
-    await openChild(lab, 'bench/crowd-hosts.ts', { event: 'hosts_ready', args: [lab.folder], ipc: true }),
+    await openChild(lab, 'bench/crowd/hosts.ts', { event: 'hosts_ready', args: [lab.folder], ipc: true }),
   )
-  const { fixtures, caFile, pages, drips, hanging, receiver } = hosts.ready as unknown as HostsReady
+  const { fixtures, caFile, pages, drips, costly, hanging, receiver } = hosts.ready as unknown as HostsReady
   const databaseUrl = await lab.makeDatabase()
   const env = { DATABASE_URL: databaseUrl, FIXTURE_HOSTS: fixtures, FIXTURE_CA_FILE: caFile, ...LIVE }
   const api = opened.use(await openChild(lab, 'server/main.ts', { event: 'listening', env }))
@@ -132,17 +133,19 @@ async function openHouse(lab: Lab, opened: AsyncDisposableStack, options: CrowdO
   }
   const buyers = makeBuyers(options.buyers)
   const processes = { API: api.pid, worker: worker.pid, hosts: hosts.pid, buyers: process.pid }
-  return { databaseUrl, admin, origin, processes, hosts, pages, drips, buyers, accounts, victims }
+  return { databaseUrl, admin, origin, processes, hosts, pages, drips, costly, buyers, accounts, victims }
 }
 
 type Attacker = Child & { payer: string }
 
 /** Resolves when its payments are signed. */
 async function openAttack(lab: Lab, opened: AsyncDisposableStack, house: House): Promise<Attacker> {
-  const attacker = opened.use(await openChild(lab, 'bench/crowd-attack.ts', { event: 'attack_loaded', ipc: true }))
+  const attacker = opened.use(await openChild(lab, 'bench/crowd/attack.ts', { event: 'attack_loaded', ipc: true }))
   const order: AttackOrder = {
     origin: house.origin,
     drips: house.drips,
+    costly: house.costly,
+    pages: house.pages,
     authorizations: house.accounts.map(({ authorization }) => authorization),
   }
   attacker.process.send!(order)

@@ -8,15 +8,8 @@ import { decodePaymentRequiredHeader, encodePaymentSignatureHeader } from '@x402
 import { ExactEvmScheme } from '@x402/evm/exact/client'
 import { Pool } from 'undici'
 import { generatePrivateKey, privateKeyToAccount } from 'viem/accounts'
-import {
-  type AttackOrder,
-  type AttackReady,
-  type AttackReport,
-  GO,
-  STOP,
-  type Tally,
-  WATCHDOG,
-} from './crowd-messages.ts'
+import { burn, hold } from './burners.ts'
+import { type AttackOrder, type AttackReady, type AttackReport, GO, STOP, type Tally, WATCHDOG } from './messages.ts'
 
 const VERIFY = '/api/agent/v1/verify-source'
 const CLAIM = 'The harbour was opened in 1874.'
@@ -47,7 +40,7 @@ process.once('message', (order: AttackOrder) => {
   )
 })
 
-async function attack({ origin, drips, authorizations }: AttackOrder) {
+async function attack({ origin, drips, costly, pages, authorizations }: AttackOrder) {
   const openPool = () => new Pool(origin, { connections: CONNECTIONS, pipelining: 1 })
   const [payer, quoter, beater] = [openPool(), openPool(), openPool()]
   const wallet = privateKeyToAccount(generatePrivateKey())
@@ -61,9 +54,11 @@ async function attack({ origin, drips, authorizations }: AttackOrder) {
   const ipv4: Tally = {}
   const ipv6: Tally = {}
   const heartbeats: Tally = {}
-  const [accepted] = await Promise.all([
-    // Half of them are patient, whichever of the domains their page is on.
+  const [accepted, burnt, held] = await Promise.all([
+    // Half of them are patient, on each of the domains.
     Promise.all(payments.map((payment, n) => press(payer, payment, { patient: n % 4 < 2, retry, answers }))),
+    burn(origin, costly, over.signal),
+    hold(origin, pages, authorizations, over.signal),
     flood(quoter, drips, () => QUOTE_IPV4, ipv4),
     flood(quoter, drips, () => `${QUOTE_IPV6_NET}:${randomBytes(8).toString('hex').match(/.{4}/g)!.join(':')}`, ipv6),
     ...authorizations.map((authorization, n) => alternate(beater, authorization, `198.51.100.${n}`, heartbeats)),
@@ -73,6 +68,8 @@ async function attack({ origin, drips, authorizations }: AttackOrder) {
     payments: { requests: payments.length, accepted: accepted.filter(Boolean).length, answers },
     heartbeats,
     quotes: { ipv4, ipv6 },
+    costly: burnt,
+    quoteChecks: held,
   }
   await new Promise((sent) => process.send!(report, sent))
   await Promise.all([payer, quoter, beater].map((pool) => pool.destroy()))

@@ -4,13 +4,13 @@
 import { setTimeout as pause } from 'node:timers/promises'
 import pg from 'pg'
 import { Pool } from 'undici'
-import type { BenchAccount } from './accounts.ts'
-import { countOf, openReceiver } from './alert-receiver.ts'
-import { findPort } from './child.ts'
-import { killWorkers, openCrashHarness, outageOf } from './crash-harness.ts'
-import type { Lab } from './lab.ts'
-import { figure, printHeading, printNote } from './table.ts'
-import { openPack } from './watchdogs.ts'
+import type { BenchAccount } from '../accounts.ts'
+import { countOf, openReceiver } from '../alert-receiver.ts'
+import { findPort } from '../child.ts'
+import { killWorkers, openCrashHarness, outageOf } from '../crash-harness.ts'
+import type { Lab } from '../lab.ts'
+import { figure, printHeading, printNote, quantile } from '../table.ts'
+import { openPack } from '../watchdogs.ts'
 
 export interface WatchdogChaosOptions {
   watchdogs: number
@@ -240,14 +240,13 @@ async function examine({ dogs, admin, seen }: Pack) {
   }
   const delays = alerts.filter(({ type }) => type === 'watchdog.missed').map(({ delay }) => delay)
   delays.sort((a, b) => a - b)
-  const quantile = (q: number) => delays[Math.min(Math.floor(q * delays.length), delays.length - 1)] ?? Number.NaN
   return {
     silences: dogs.filter(({ fellSilent }) => fellSilent).length,
     returns: dogs.filter(({ cameBack }) => cameBack).length,
     alerts: alerts.length,
     delivered: countOf(seen),
     ...faults,
-    delay: { p50: quantile(0.5), p99: quantile(0.99), max: quantile(1) },
+    delay: { p50: quantile(delays, 0.5), p99: quantile(delays, 0.99), max: quantile(delays, 1) },
   }
 }
 

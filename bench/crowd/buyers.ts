@@ -5,8 +5,8 @@ import { setTimeout as pause } from 'node:timers/promises'
 import { ExactEvmScheme } from '@x402/evm/exact/client'
 import { wrapFetchWithPayment, x402Client } from '@x402/fetch'
 import { generatePrivateKey, privateKeyToAccount } from 'viem/accounts'
-import type { Child } from './child.ts'
-import { type AlertArrived, WATCHDOG } from './crowd-messages.ts'
+import type { Child } from '../child.ts'
+import { type AlertArrived, WATCHDOG } from './messages.ts'
 
 export interface Purchase {
   /** Seconds from the start of all purchases to its first request. */

@@ -1,6 +1,6 @@
 // A process of the run with hostile load: all servers outside the service, on one loopback port and distinguished by host
-// name. Honest pages, some of them slow; pages that send a byte at a time and never end; receivers of alerts that never
-// answer, and one that answers at once. `node bench/crowd-hosts.ts FOLDER` writes the certificate of their CA into the
+// name. Honest pages, some of them slow; pages that send a byte at a time and never end; pages that are costly to read; receivers of alerts that never
+// answer, and one that answers at once. `node bench/crowd/hosts.ts FOLDER` writes the certificate of their CA into the
 // folder.
 import { once } from 'node:events'
 import { writeFile } from 'node:fs/promises'
@@ -8,13 +8,15 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import { createServer } from 'node:https'
 import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
-import { makeCa, makeCertificate } from '../server/fixture-tls.ts'
-import { type AlertArrived, CUT, type HostsReady } from './crowd-messages.ts'
+import { makeCa, makeCertificate } from '../../server/fixture-tls.ts'
+import { type AlertArrived, CUT, type HostsReady } from './messages.ts'
+import { COSTLY_PAGES } from './pages.ts'
 
 const DOMAINS = 5
 const PAGES = Array.from({ length: 20 }, (_, n) => `www.page${n}.test`)
 /** Half of them below one registrable domain, the other half below several. */
 const DRIPS = Array.from({ length: 500 }, (_, n) => (n % 2 ? `d${n}.drip.test` : `d${n}.drip${(n / 2) % DOMAINS}.test`))
+const COSTLY = Array.from({ length: 100 }, (_, n) => `c${n}.costly${n % DOMAINS}.test`)
 const HANGING = Array.from({ length: 50 }, (_, n) => `h${n}.hang${n % DOMAINS}.test`)
 const RECEIVER = 'hook.good.test'
 
@@ -35,7 +37,8 @@ let isCut = false
 function answer(request: IncomingMessage, response: ServerResponse) {
   const host = request.headers.host ?? ''
   if (host === RECEIVER) return takeAlert(request, response)
-  if (!host.includes('.page')) return stall(host, response)
+  if (host.includes('.costly')) return costly(request, response)
+  if (!host.includes('.page') || request.url?.startsWith('/drip')) return stall(host, response)
   const serve = () => response.writeHead(200, HTML).end(PAGE)
   if (SLOW_PAGES.has(host)) setTimeout(serve, SLOW_MS)
   else serve()
@@ -47,11 +50,16 @@ function takeAlert(request: IncomingMessage, response: ServerResponse) {
   request.resume().on('end', () => response.writeHead(204).end())
 }
 
+function costly({ url }: IncomingMessage, response: ServerResponse) {
+  const page = COSTLY_PAGES[Number(url?.slice(1)) % COSTLY_PAGES.length]
+  response.writeHead(200, { ...HTML, 'content-encoding': 'gzip' }).end(page)
+}
+
 /** Keeps the connection until the other side closes it, or the run ends. */
 function stall(host: string, response: ServerResponse) {
   if (isCut) return void response.destroy()
   hostile.add(response)
-  const drip = host.includes('.drip') ? setInterval(() => response.write(' '), DRIP_MS) : undefined
+  const drip = !host.includes('.hang') ? setInterval(() => response.write(' '), DRIP_MS) : undefined
   if (drip) response.writeHead(200, HTML).write('<p>')
   response.once('close', () => {
     clearInterval(drip)
@@ -69,7 +77,9 @@ process.on('SIGTERM', () => process.exit())
 
 const [folder = '.'] = process.argv.slice(2)
 const ca = await makeCa()
-const domains = [...PAGES, ...DRIPS, ...HANGING, RECEIVER].map((name) => `*.${name.slice(name.indexOf('.') + 1)}`)
+const domains = [...PAGES, ...DRIPS, ...COSTLY, ...HANGING, RECEIVER].map(
+  (name) => `*.${name.slice(name.indexOf('.') + 1)}`,
+)
 const { cert, key } = await makeCertificate(ca, [...new Set(domains)] as [string, ...string[]])
 const caFile = join(folder, 'crowd-ca.pem')
 await writeFile(caFile, ca.cert)
@@ -79,10 +89,11 @@ await once(server, 'listening')
 const { port } = server.address() as AddressInfo
 const ready: HostsReady = {
   event: 'hosts_ready',
-  fixtures: [...PAGES, ...DRIPS, ...HANGING, RECEIVER].map((name) => `${name}=127.0.0.1:${port}`).join(','),
+  fixtures: [...PAGES, ...DRIPS, ...COSTLY, ...HANGING, RECEIVER].map((name) => `${name}=127.0.0.1:${port}`).join(','),
   caFile,
   pages: PAGES,
   drips: DRIPS,
+  costly: COSTLY,
   hanging: HANGING,
   receiver: RECEIVER,
 }

@@ -8,6 +8,8 @@ export interface HostsReady {
   caFile: string
   pages: string[]
   drips: string[]
+  /** Hosts of pages that are costly to read. */
+  costly: string[]
   hanging: string[]
   receiver: string
 }
@@ -29,6 +31,10 @@ export interface AttackOrder {
   origin: string
   /** Hosts of pages that never end; the payer asks for one page of each. */
   drips: string[]
+  /** Hosts of pages that are costly to read. */
+  costly: string[]
+  /** Hosts of honest pages, whose other pages never end. */
+  pages: string[]
   /** One for each free account. */
   authorizations: string[]
 }
@@ -47,6 +53,8 @@ export interface AttackReport {
   payments: { requests: number; accepted: number; answers: Tally }
   heartbeats: Tally
   quotes: { ipv4: Tally; ipv6: Tally }
+  costly: Tally
+  quoteChecks: Tally
 }
 
 /** Sent to the attack, in this order. */
