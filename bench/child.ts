@@ -63,14 +63,13 @@ async function waitForLine(child: ChildProcess, file: string, { event, quiet, he
     const line = JSON.parse(text) as Record<string, unknown>
     heard?.(line)
     if (line.event === event) resolve(line)
-    else if (!quiet && typeof line.level === 'number' && line.level >= WARNING) console.error(text)
+    else if (!quiet && LOUD.includes(String(line.level))) console.error(text)
   })
   return promise
 }
 
 const ROOT = join(import.meta.dirname, '..')
-/** pino's number. */
-const WARNING = 40
+const LOUD = ['warn', 'error', 'fatal']
 
 /** A port that is free, for a process that is started again where its callers look for it. */
 export async function findPort(): Promise<number> {

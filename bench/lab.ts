@@ -57,9 +57,12 @@ export async function openLab(options: LabOptions): Promise<Lab> {
     env: {
       HOST: '127.0.0.1',
       PORT: '0',
+      RATE_LIMIT_PER_MINUTE: '0',
       DATA_DIR: folder,
       SIGNING_SEED: randomBytes(32).toString('hex'),
       LOG_LEVEL: 'info',
+      // Benches that are about verdicts say so: a verdict takes a second of a core.
+      ASSESSMENT: 'literal',
     },
     async makeDatabase() {
       const name = `bench_${randomUUID().replaceAll('-', '')}`

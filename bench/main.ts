@@ -19,7 +19,7 @@ const PARTS: Record<string, Part<(lab: Lab) => Promise<void>>> = {
     run: async (lab) => (await import('./completion.ts')).benchCompletion(lab),
   },
   receipts: {
-    about: 'receipts made and read, beside a transaction for each and a static route',
+    about: 'receipts made, beside a transaction for each',
     run: async (lab) => (await import('./receipts.ts')).benchReceipts(lab),
   },
   mcp: {
@@ -42,9 +42,17 @@ const PARTS: Record<string, Part<(lab: Lab) => Promise<void>>> = {
     about: 'CPU of each part of a verification, and its flushes of the disk; no peer',
     run: async (lab) => (await import('./stages.ts')).benchStages(lab),
   },
+  claims: {
+    about: 'ten claims on one page in one purchase, beside ten purchases',
+    run: async (lab) => (await import('./claims.ts')).benchClaims(lab),
+  },
   batch: {
     about: '`countersign batch`, killed and resumed, beside a bare loop of the x402 client',
     run: async (lab) => (await import('./batch.ts')).benchBatch(lab),
+  },
+  assess: {
+    about: 'verdicts of the local verifier, beside native onnxruntime and beside BM25 alone',
+    run: async (lab) => (await import('./assess.ts')).benchAssess(lab),
   },
   retrieval: {
     about: 'pages fetched and read, beside a bare GET',

@@ -28,7 +28,7 @@ function registration({ descriptor }: Tool) {
 function run(tool: Tool, args: Record<string, unknown>, api: Api) {
   const credentials = { address: '127.0.0.1' }
   const options = { waitSeconds: 0, signal: new AbortController().signal }
-  return tool.call(args, { api, credentials, options, meta: {}, capabilities: {} })
+  return tool.call(args, { api, credentials, options, meta: {}, capabilities: {}, links: false })
 }
 
 const IDENTITY = { name: 'peer', version: '1.0.0' }

@@ -5,12 +5,15 @@ import { x402Client } from '@x402/core/client'
 import { decodePaymentSignatureHeader, encodePaymentSignatureHeader } from '@x402/core/http'
 import { ExactEvmScheme } from '@x402/evm/exact/client'
 import { generatePrivateKey, privateKeyToAccount } from 'viem/accounts'
+import { claimCount, type PurchaseBody } from '../server/interface/claims.ts'
+import { EVM_NETWORKS } from '../server/interface/networks.ts'
+import { priceOf } from '../server/interface/price.ts'
 import type { VerificationInput } from '../server/interface/result.ts'
 import { OFFLINE_PAY_TO } from '../server/payments/offline-facilitator.ts'
 import { evmAuthorization } from '../server/payments/payload.ts'
 import { sealPayload } from '../server/payments/seal.ts'
 import type { SignedTransfer } from '../server/payments/signed-transfer.ts'
-import { type BoundPayment, EVM_USDC, evmTerms, type PaymentPayload, paymentRequired } from '../server/payments/x402.ts'
+import { type BoundPayment, evmTerms, type PaymentPayload, paymentRequired } from '../server/payments/x402.ts'
 import { canonicalJson, sha256 } from '../server/receipts/format.ts'
 import type { Admission } from '../server/verification/admission.ts'
 import { makeRequestId } from '../server/verification/request-id.ts'
@@ -23,12 +26,12 @@ export function bodyFor(url: string): VerificationInput {
   return { source_url: url, claim: 'The harbour was opened in 1874.' }
 }
 
-export function bodyHashOf(body: VerificationInput): string {
+export function bodyHashOf(body: PurchaseBody): string {
   return sha256(canonicalJson(body))
 }
 
 /** A payment without a signature, of the size of a real one, for code behind the signature check. */
-function buildPayment(): { bound: BoundPayment; payload: PaymentPayload } {
+function buildPayment(amount: string): { bound: BoundPayment; payload: PaymentPayload } {
   const nonce = `0x${randomBytes(32).toString('hex')}`
   const payer = `0x${randomBytes(20).toString('hex')}`
   const validBefore = Math.floor(Date.now() / 1000) + 300
@@ -36,17 +39,17 @@ function buildPayment(): { bound: BoundPayment; payload: PaymentPayload } {
     bound: {
       identity: { network: NETWORK, asset: terms.asset.toLowerCase(), payer, nonce },
       valid_before: validBefore,
-      requirements: terms,
+      requirements: { ...terms, amount },
     },
     payload: {
       x402Version: 2,
-      accepted: terms,
+      accepted: { ...terms, amount },
       payload: {
         signature: `0x${'00'.repeat(65)}`,
         authorization: {
           from: payer,
           to: terms.payTo,
-          value: terms.amount,
+          value: amount,
           validAfter: '0',
           validBefore: String(validBefore),
           nonce,
@@ -60,8 +63,8 @@ function buildPayment(): { bound: BoundPayment; payload: PaymentPayload } {
  * From a payer and an address of its own, for a domain of its own: no limit on what is in flight is met.
  * @param keyHash of a row quoted before; a fresh key without
  */
-export function buildAdmission(secret: Buffer | KeyObject, body: VerificationInput, keyHash?: Buffer): Admission {
-  const { bound, payload } = buildPayment()
+export function buildAdmission(secret: Buffer | KeyObject, body: PurchaseBody, keyHash?: Buffer): Admission {
+  const { bound, payload } = buildPayment(priceOf(claimCount(body)).atomic)
   const known = keyHash !== undefined
   const key = keyHash ?? createHash('sha256').update(randomUUID()).digest()
   return {
@@ -96,5 +99,5 @@ export async function signPayments(count: number): Promise<string[]> {
 /** The input of the service's signature thread for such a header. */
 export function transferOf(header: string): SignedTransfer {
   const { signature, authorization } = evmAuthorization.parse(decodePaymentSignatureHeader(header).payload)
-  return { chainId: 84_532, ...EVM_USDC[NETWORK], signature, authorization }
+  return { chainId: 84_532, ...EVM_NETWORKS[NETWORK].usdc, signature, authorization }
 }

@@ -11,7 +11,7 @@ import { observeSource } from '../workers/retrieval/observation.ts'
 import { extractText } from '../workers/text/extraction.ts'
 import { openChild } from './child.ts'
 import type { Lab } from './lab.ts'
-import { figure, printHeading, printNote, printRows } from './table.ts'
+import { figure, printHeading, printNote, printRows, quantile } from './table.ts'
 
 const PAGES = 400
 const LARGE_PAGES = 12
@@ -25,7 +25,7 @@ export async function benchRetrieval(lab: Lab): Promise<void> {
   const host = hosts[0] ?? ''
   await using threads = openThreads({ maxThreads: 1 })
   await using outbound = openOutbound({ fixtures: { hosts: new Map([[host, { address: '127.0.0.1', port }]]), ca } })
-  const observe = () => observeSource(`https://${host}/long`, { outbound, threads }, never)
+  const observe = () => observeSource(`https://${host}/long`, { outbound, threads }, { signal: never })
   const pages = lab.quick ? PAGES / 8 : PAGES
   const ours: number[] = []
   const bare: number[] = []
@@ -72,8 +72,4 @@ async function measureEventLoop(threads: Threads, pages: number) {
   const p99 = delay.percentile(99) / 1e6
   const aim = p99 < 20 ? 'met' : 'MISSED'
   printNote(`event loop while ${pages} pages of 8 MiB are parsed: p99 ${figure(p99)} ms, aim below 20: ${aim}`)
-}
-
-function quantile(values: readonly number[], share: number): number {
-  return values.toSorted((a, b) => a - b)[Math.floor((values.length - 1) * share)] ?? Number.NaN
 }

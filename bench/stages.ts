@@ -7,8 +7,8 @@ import { openCore } from '../server/context.ts'
 import { type Database, sql, transact } from '../server/db/pool.ts'
 import { openLog } from '../server/telemetry.ts'
 import { admitBatch } from '../server/verification/admission.ts'
+import { verifyRequest } from '../server/verification/stages.ts'
 import { openWork, type Work } from '../workers/context.ts'
-import { verifyRequest } from '../workers/verify.ts'
 import type { Lab } from './lab.ts'
 import { bodyFor, buildAdmission } from './orders.ts'
 import { figure, printHeading, printNote, printRows } from './table.ts'
@@ -82,8 +82,8 @@ function meterWork(work: Work, { inside }: Meter): Work {
     },
     origins: {
       ...origins,
-      openHops(jobKey, signal) {
-        const hops = origins.openHops(jobKey, signal)
+      openHops(...visitor) {
+        const hops = origins.openHops(...visitor)
         return {
           enter: (url) => inside('turns at origins: SQL', () => hops.enter(url)),
           postpone: (url, answer) => hops.postpone(url, answer),

@@ -37,3 +37,15 @@ function columns(what: string, rate: string, width = WIDTH) {
 }
 
 const WIDTH = 52
+
+/** Three figures of a list of times, in words. */
+export function describe(values: number[]): string {
+  if (values.length === 0) return 'none'
+  return `p50 ${figure(quantile(values, 0.5))}, p99 ${figure(quantile(values, 0.99))}, longest ${figure(Math.max(...values))}`
+}
+
+/** The value below which that share of the values lies. */
+export function quantile(values: readonly number[], share: number): number {
+  const sorted = values.toSorted((a, b) => a - b)
+  return sorted[Math.min(sorted.length - 1, Math.ceil(share * sorted.length) - 1)] ?? Number.NaN
+}

@@ -54,10 +54,10 @@ export interface WorkerHarness extends AsyncDisposable {
   measureRate(path: string, count: number, around?: Around): Promise<number>
 }
 
-/** The service's worker process. @param database in place of a database of its own */
-export async function openWorkerHarness(lab: Lab, source: Source, database?: string): Promise<WorkerHarness> {
+/** The service's worker process. */
+export async function openWorkerHarness(lab: Lab, source: Source): Promise<WorkerHarness> {
   await using opened = new AsyncDisposableStack()
-  const url = database ?? (await lab.makeDatabase())
+  const url = await lab.makeDatabase()
   const env = { DATABASE_URL: url, ...source.env }
   const worker = opened.use(await openChild(lab, 'workers/main.ts', { event: 'worker_started', env }))
   const db = await openDatabase(url, { maxConnections: 2 })

@@ -1,0 +1,99 @@
+// The local verifier: verdicts for each second of a core, through WebAssembly as in the product, beside the native runtime with the
+// same weights, and beside BM25 alone, which chooses the windows and judges nothing.
+import { join } from 'node:path'
+import { Tokenizer } from '@huggingface/tokenizers'
+import * as native from 'onnxruntime-node'
+import { openThreads } from '../server/threads/pool.ts'
+import { assessLocally } from '../workers/assessment/local/assessment.ts'
+import { sentencesOf } from '../workers/assessment/local/sentences.ts'
+import { loadVerifier, type Verifier, type VerifierFiles } from '../workers/assessment/local/verifier.ts'
+import { readVerifierFiles } from '../workers/assessment/local/weights.ts'
+import { chooseWindows } from '../workers/assessment/local/windows.ts'
+import { readLabels } from './eval/labels.ts'
+import type { Lab } from './lab.ts'
+import { figure, printHeading, printNote, printRows } from './table.ts'
+
+/** Words of the page, as of an article. */
+const WORDS = 1000
+const CLAIMS = 20
+const LABELS = join(import.meta.dirname, 'eval/countersign.jsonl')
+
+type Run = (claims: readonly string[]) => Promise<string[]>
+
+export async function benchAssess(lab: Pick<Lab, 'quick'>): Promise<void> {
+  const { text, claims } = await makePage(lab.quick ? CLAIMS / 5 : CLAIMS)
+  const files = readVerifierFiles()
+  await using wasm = await loadVerifier(files)
+  await using beside = await loadNative(files)
+  const verdicts = (verifier: Verifier) => async (asked: readonly string[]) => {
+    const given: string[] = []
+    for (const claim of asked) given.push((await assessLocally(verifier, text, claim)).claim_support)
+    return given
+  }
+  const ranked = async (asked: readonly string[]) =>
+    asked.map((claim) => `${chooseWindows(sentencesOf(text), claim, files.settings.windows).length} windows`)
+  const ways: [string, Run][] = [
+    ['local verifier, WebAssembly', verdicts(wasm)],
+    ['native onnxruntime, the same weights', verdicts(beside)],
+    ['BM25 alone: windows, no verdict', ranked],
+  ]
+  printHeading('assess', `${claims.length} claims on a page of ${WORDS} words, one thread`)
+  const measured: string[][] = []
+  const rows: [string, ...string[]][] = []
+  for (const [what, run] of ways) {
+    const { given, seconds } = await cpuOf(run, claims)
+    measured.push(given)
+    rows.push([what, figure(claims.length / seconds), figure((1000 * seconds) / claims.length)])
+  }
+  printRows([['', 'for a core second', 'ms of CPU each'], ...rows])
+  const [ours = [], theirs = []] = measured
+  const same = ours.filter((verdict, i) => verdict === theirs[i]).length
+  printNote(
+    `the native runtime gives the same verdict on ${same} of ${ours.length} claims; it decides nothing in the product`,
+  )
+}
+
+/** CPU of this process, so that other work on the machine does not count. */
+async function cpuOf(run: Run, claims: readonly string[]) {
+  // Compiles what the first call compiles.
+  await run(claims.slice(0, 1))
+  const before = process.cpuUsage()
+  const given = await run(claims)
+  const { user, system } = process.cpuUsage(before)
+  return { given, seconds: (user + system) / 1e6 }
+}
+
+/** The first pages of the own set as one text, and claims about them. */
+async function makePage(count: number) {
+  await using threads = openThreads({ maxThreads: 1 })
+  const items = (await readLabels([LABELS], threads)).filter(({ kind }) => !/injection|language/.test(kind))
+  const texts = [...new Set(items.map(({ observation }) => observation.source.normalized_text))]
+  const lines = texts.join('\n').split('\n')
+  const kept: string[] = []
+  let words = 0
+  while (words < WORDS && lines.length > 0) {
+    const line = lines.shift() ?? ''
+    words += line.split(/\s+/).filter(Boolean).length
+    kept.push(line)
+  }
+  return { text: kept.join('\n'), claims: items.slice(0, count).map(({ claim }) => claim) }
+}
+
+/** The same model and pairs on the native runtime. */
+async function loadNative({ model, tokenizer, settings }: VerifierFiles): Promise<Verifier> {
+  const session = await native.InferenceSession.create(model, { intraOpNumThreads: 1, interOpNumThreads: 1 })
+  const words = new Tokenizer(tokenizer, {})
+  const tokensOf = (text: string): number[] => words.encode(text, { add_special_tokens: false }).ids
+  const { first, between, last, tokens } = settings
+  return {
+    settings,
+    async logits(claim, passage) {
+      const asked = [...first, ...tokensOf(claim), ...between]
+      const ids = [...asked, ...tokensOf(passage).slice(0, tokens - asked.length - last.length), ...last]
+      const input = new native.Tensor('int64', BigInt64Array.from(ids, BigInt), [1, ids.length])
+      const { logits } = await session.run({ input_ids: input })
+      return Array.from(logits?.data as Float32Array)
+    },
+    [Symbol.asyncDispose]: () => session.release(),
+  }
+}
