@@ -9,12 +9,14 @@ import { verifyChain, verifyResult } from '../client/verification.ts'
 import { openServer } from '../server/app.ts'
 import { readConfig } from '../server/config.ts'
 import { type Api, type Core, openApi, openCore } from '../server/context.ts'
+import { type PurchaseResult, purchaseResult } from '../server/interface/claims.ts'
 import { type CompletedResult, completedResult } from '../server/interface/result.ts'
 import { openLog } from '../server/telemetry.ts'
 import { openTestDatabase } from './database.ts'
+import { expectDocumented } from './documented-answers.ts'
 import { sharedThreads } from './shared-threads.ts'
 import { openSite, type Site } from './site.ts'
-import { type AskOptions, harbourClaim, PAGE, VERIFY } from './system.ts'
+import { type AskOptions, harbourClaim, PAGE, usualAssessment, VERIFY } from './system.ts'
 
 export interface ApiHarness extends AsyncDisposable {
   core: Core
@@ -43,8 +45,10 @@ export async function openApiHarness(env: Record<string, string> = {}): Promise<
     DATA_DIR: dataDir,
     LOG_LEVEL: 'debug',
     PORT: '0',
+    RATE_LIMIT_PER_MINUTE: '0',
     // A slow fetch stays with its job, so that one pass of the queue is one attempt of a request on every machine.
     WORKER_FETCHES: '0',
+    ...usualAssessment(env),
     ...site.env,
     ...env,
   }
@@ -54,6 +58,7 @@ export async function openApiHarness(env: Record<string, string> = {}): Promise<
   const core = opened.use(await openCore(readConfig(shared), database.url, overrides))
   const api = opened.use(await openApi(core))
   const server = opened.use(await openServer(api))
+  opened.use(expectDocumented(server.address))
   opened.defer(() => api.drain())
   const tables = new pg.Pool({ connectionString: database.url, max: 2 })
   tables.on('error', () => {})
@@ -102,7 +107,7 @@ export interface Audit {
 /** Verifies the results, and that the chain consists of exactly their receipts. */
 export async function audit(
   { tables, url }: Pick<ApiHarness, 'tables' | 'url'>,
-  results: CompletedResult[],
+  results: PurchaseResult[],
 ): Promise<Audit> {
   const { keys } = (await (await fetch(url('/v1/keys'))).json()) as { keys: { key_id: number; pubkey_hex: string }[] }
   const { rows: heads } = await tables.query(
@@ -120,9 +125,18 @@ export async function audit(
 }
 
 export async function readResult(answer: Response): Promise<CompletedResult> {
+  return completedResult.parse(await readBody(answer))
+}
+
+/** Of verify-source or of verify-claims. */
+export async function readAnyResult(answer: Response): Promise<PurchaseResult> {
+  return purchaseResult.parse(await readBody(answer))
+}
+
+async function readBody(answer: Response): Promise<unknown> {
   const text = await answer.text()
   if (answer.status !== 200) throw new Error(`${answer.status} ${text}`)
-  return completedResult.parse(JSON.parse(text))
+  return JSON.parse(text)
 }
 
 /** A page that is served when the test calls `serve`; `asked` resolves at the request. */

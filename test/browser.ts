@@ -155,7 +155,7 @@ export async function inspect(
 function lasting(page: Page): Promise<string> {
   return page.locator('main').evaluate((main) => {
     const copy = main.cloneNode(true) as HTMLElement
-    for (const element of copy.querySelectorAll('.copy, [role=status], time')) element.remove()
+    for (const element of copy.querySelectorAll('.copy, search, [role=status], time')) element.remove()
     return (copy.textContent ?? '').replace(/\s+/g, '')
   })
 }

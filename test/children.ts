@@ -42,7 +42,7 @@ export const BARE_ENV: Record<string, string> = Object.fromEntries(
 )
 
 /**
- * @param file from the root of the repository, e.g. `workers/main.ts`; `env` is all its environment, besides `BARE_ENV`.
+ * @param file from the root of the repository, e.g. `workers/main.ts`; `env` is all its environment, besides `BARE_ENV` and the limit per address, which is off.
  * @param options `root`: the folder of other code, in place of this repository
  */
 export function startChild(
@@ -52,7 +52,7 @@ export function startChild(
 ): Child {
   const child = spawn(process.execPath, [...flagsOf(file), join(root, file)], {
     cwd: root,
-    env: { ...BARE_ENV, ...env },
+    env: { ...BARE_ENV, RATE_LIMIT_PER_MINUTE: '0', ...env },
     stdio: ['ignore', 'pipe', 'pipe', ...(ipc ? ['ipc' as const] : [])],
   })
   endWithProcess(child)

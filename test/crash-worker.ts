@@ -13,6 +13,7 @@ import { openCore } from '../server/context.ts'
 import type { Batcher } from '../server/db/batch.ts'
 import { runProcess } from '../server/process.ts'
 import { type Append, type Chain, type Participant, Refused } from '../server/receipts/chain.ts'
+import { assessClaims } from '../workers/assessment/claims.ts'
 import { rescue } from '../workers/beat.ts'
 import { openWork, type Work } from '../workers/context.ts'
 import { openRunner, type Runner } from '../workers/runner.ts'
@@ -32,12 +33,15 @@ export type Place =
 export interface Aim {
   at: Place
   how: 'kill' | 'hold'
+  /** It does not learn that it was taken for dead, and goes on as a worker does that has not had its beat yet. */
+  isDeaf?: boolean
 }
 
 export type Order = { do: 'run'; order: string; aim?: Aim; costly?: boolean } | { do: 'go' }
 
 interface Watch {
   readonly costly: boolean
+  readonly isDeaf: boolean
   pass(place: string): Promise<void>
   report(type: string, about?: object): void
 }
@@ -45,6 +49,7 @@ interface Watch {
 function openWatch(run: () => Promise<void>): Watch {
   let aim: Aim | undefined
   let costly = false
+  let isDeaf = false
   let release = () => {}
   const report = (type: string, about: object = {}) => void process.send?.({ type, ...about })
   const pass = async (place: string) => {
@@ -61,11 +66,15 @@ function openWatch(run: () => Promise<void>): Watch {
     if (order.do === 'go') return release()
     aim = order.aim
     costly = order.costly ?? false
+    isDeaf = aim?.isDeaf ?? false
     void run().then(() => report('running', { order: order.order }))
   })
   return {
     get costly() {
       return costly
+    },
+    get isDeaf() {
+      return isDeaf
     },
     pass,
     report,
@@ -125,6 +134,7 @@ async function watchWork(work: Work, watch: Watch, opened: AsyncDisposableStack)
     chain: watchChain(work.chain, watch),
     steps: watchBatcher(work.steps, (step) => step.to, watch),
     changeEvents: watchBatcher(work.changeEvents, () => 'notification', watch),
+    liveness: { ...work.liveness, lose: () => watch.isDeaf || work.liveness.lose() },
     assessor: {
       ...work.assessor,
       get isRepeatable() {
@@ -134,6 +144,11 @@ async function watchWork(work: Work, watch: Watch, opened: AsyncDisposableStack)
         await ledger.note('assess', input.claim)
         await Promise.race([watch.pass('in assessment'), aborted(input.signal)])
         return work.assessor.assess(input)
+      },
+      async assessAll(input) {
+        await ledger.note('assess', input.claims[0] ?? '')
+        await Promise.race([watch.pass('in assessment'), aborted(input.signal)])
+        return assessClaims(work.assessor, input)
       },
     },
     facilitator: {

@@ -5,6 +5,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 import t from 'tap'
+import { modelEnv, openMessagesServer, SILENT, verdictOn } from './assessment/semantic/messages-server.ts'
 
 const run = promisify(execFile)
 const root = join(import.meta.dirname, '..')
@@ -14,18 +15,22 @@ t.test('a whole purchase, printed step by step, and its receipt checked by opens
   t.teardown(() => rm(data, { recursive: true, force: true }))
   const { stdout } = await run(process.execPath, ['server/demo.ts'], {
     cwd: root,
-    env: { ...process.env, DATA_DIR: data },
+    env: { ...process.env, DATA_DIR: data, ASSESSMENT: 'local', VERIFIER_THREADS: '1' },
   })
   for (const line of [
     /^Claim {3}The harbour was opened in 1874\.\nPage {4}https:\/\/harbour\.test\/$/m,
     /402 +0\.03 USDC on eip155:84532/,
     /202 +Retry-After/,
-    /verdict {2}not_assessed\n +[A-Z]/,
-    /\| «The harbour of Kelby\n[^»]*opened in 1874[^»]*»/,
-    /With a model it gives a verdict/,
+    /verdict {2}supports\n +The claim is .*small model/,
+    /\| «The harbour was opened in 1874 [^»]*»/,
+    /claim {4}The lighthouse is 35 metres high\.\n +verdict {2}contradicts\n +contradicts: ".*21 metres/,
+    /claim {4}The harbour was the largest in the county\.\n +verdict {2}insufficient_evidence\n/,
+    /claim {4}The water at the beach is clean enough to drink\.\n +verdict {2}insufficient_evidence\n/,
+    /ok recomputed: the same/,
+    /\n {2}npx node client\/cli\.ts buy .*\n {2}npx node client\/cli\.ts mcp .*\n {2}open http:\/\/127\.0\.0\.1:\d+\/verify\n$/,
   ])
     t.match(stdout, line)
-  t.match(stdout, /e1 +\[\d+, \d+\) mentions: ".*The harbour was opened in 1874/)
+  t.match(stdout, /e1 +\[\d+, \d+\) supports: "The harbour was opened in 1874/)
   t.notMatch(stdout, '\u001b', 'no colours in a pipe')
   t.match(stdout, /replay: true, settlement success: true/)
   t.notMatch(stdout, /FAIL/)
@@ -49,4 +54,20 @@ t.test('a whole purchase, printed step by step, and its receipt checked by opens
   t.match(good.stdout, 'Signature Verified Successfully')
   t.match(good.stdout, JSON.parse(attestation).receipt_hash)
   t.notMatch((await check(attestation.replace('"serial":1', '"serial":2'))).stdout, 'Signature Verified Successfully')
+})
+
+t.test('a model of the environment gives the verdicts', async (t) => {
+  const server = await openMessagesServer((asked) =>
+    asked.claim.includes('1874') ? verdictOn(asked, 'opened in 1874', 'supports') : SILENT,
+  )
+  t.teardown(() => server[Symbol.asyncDispose]())
+  const data = await mkdtemp(join(tmpdir(), 'countersign-demo-test-'))
+  t.teardown(() => rm(data, { recursive: true, force: true }))
+  const { stdout } = await run(process.execPath, ['server/demo.ts'], {
+    cwd: root,
+    env: { ...process.env, ...modelEnv(server), DATA_DIR: data },
+  })
+  t.match(stdout, / by {4}semantic: /)
+  t.match(stdout, /verdict {2}supports\n/)
+  t.notMatch(stdout, 'recomputed', 'only the local verifier can be recomputed')
 })

@@ -7,6 +7,8 @@ await runProcess(async () => {
   const log = openLog('info')
   log.info({ event: 'ready' })
   setInterval(() => {}, 60_000)
+  // All listeners of a signal run before the next signal is delivered, so a second signal may follow this line.
+  process.once('SIGTERM', () => log.info({ event: 'asked' }))
   if (process.env.STARTS === 'never') await new Promise(() => {})
   return { log }
 })

@@ -68,6 +68,8 @@ async function inParallel<T>(count: number, width: number, work: (n: number) => 
 /** The log lines that are warnings or worse. The warnings of the status are left out: those that can begin here say that the machine is slow. */
 function troubles(children: Child[]) {
   return children.flatMap(({ heard }) =>
-    heard.filter(({ level, event }) => Number(level) >= 40 && !String(event).startsWith('warning')),
+    heard.filter(
+      ({ level, event }) => /^(warn|error|fatal)$/.test(String(level)) && !String(event).startsWith('warning'),
+    ),
   )
 }

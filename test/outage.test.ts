@@ -29,7 +29,8 @@ const dataDir = await mkdtemp(join(tmpdir(), 'countersign-data-'))
 t.teardown(() => rm(dataDir, { recursive: true, force: true }))
 const logged: Record<string, unknown>[] = []
 const log = openLog('info', { write: (line) => logged.push(JSON.parse(line)) })
-const config = readConfig({ PORT: '0', DATA_DIR: dataDir, ...site.env })
+const own = { PORT: '0', DATA_DIR: dataDir, ASSESSMENT: 'literal', RATE_LIMIT_PER_MINUTE: '0' }
+const config = readConfig({ ...own, ...site.env })
 const service = await openService(config, server.url, { log })
 t.teardown(() => service[Symbol.asyncDispose]())
 

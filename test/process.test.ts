@@ -177,8 +177,8 @@ t.test('a second signal ends a process that does not get through its start', { b
   await child.logs('ready')
   child.kill('SIGTERM')
   // Both would be one signal if the second came before the first was handled.
-  const again = setInterval(() => child.kill('SIGTERM'), 50)
-  t.teardown(() => clearInterval(again))
+  await child.logs('asked')
+  child.kill('SIGTERM')
   t.same(await child.ended, { code: 1, signal: null })
 })
 
@@ -212,6 +212,9 @@ t.test('a process that cannot start says why, and the cure', { buffered: true },
   }
   for (const file of ['server/main.ts', 'workers/main.ts'])
     t.match(await start(file, { DATABASE_URL: empty.url }), /not migrated: run `npm run cli -- migrate`/, file)
+  const nowhere = 'postgres://nobody@127.0.0.1:1/none'
+  for (const file of ['server/main.ts', 'workers/main.ts'])
+    t.match(await start(file, { DATABASE_URL: nowhere }), /DATABASE_URL cannot be reached.*ECONNREFUSED.*doctor/, file)
   t.match(await start('server/main.ts', { PORT: port }), /Another process listens there.*set PORT/)
   taken.close()
 })

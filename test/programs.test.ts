@@ -17,18 +17,11 @@ const PROGRAMS: Record<string, { file: string; names: RegExp[] }> = {
   },
   'npm run chaos --': {
     file: 'bench/chaos.ts',
-    names: [/--seed N/, /--minutes N/, /--alarm NAME/, /^ {2}house {2,}\w/m],
+    names: [/--seed N/, /--minutes N/, /^ {2}house {2,}\w/m],
   },
   'npm run eval --': { file: 'bench/eval.ts', names: [/--data/, /--part PART/, /--save/, /ANTHROPIC_API_KEY/] },
-  'node bench/growth.ts': {
-    file: 'bench/growth.ts',
-    names: [/--receipts N/, /10,000,000/, /--buffers SIZE/, /^ {2}append /m],
-  },
-  'node bench/capacity.ts': { file: 'bench/capacity.ts', names: [/--quick/, /DATABASE_URL/] },
   'node bench/text.ts': { file: 'bench/text.ts', names: [/--quick/, /--data FILE/, /--hostile/] },
   'node bench/fidelity.ts': { file: 'bench/fidelity.ts', names: [/--data PATH/, /--half HALF/, /--diff/] },
-  'node bench/eval/weights.ts': { file: 'bench/eval/weights.ts', names: [/--share N/] },
-  'node bench/eval/bounds.ts': { file: 'bench/eval/bounds.ts', names: [/SET \[SET\.\.\.\]/] },
   'npm run image --': { file: 'ops/image-steps.ts', names: [/--by-steps/] },
   'node bench/slow-origins.ts': { file: 'bench/slow-origins.ts', names: [/--quick/, /DATABASE_URL/] },
 }
@@ -36,22 +29,14 @@ const PROGRAMS: Record<string, { file: string; names: RegExp[] }> = {
 /** Calls that are wrong in another way than by an option that does not exist, and what is said. */
 const WRONG: Record<string, [string[], RegExp][]> = {
   'npm run bench --': [[['recepts'], /No part is called recepts: there are admission, /]],
-  'npm run chaos --': [
-    [['kills', '--minutes', 'x'], /--minutes x is no number above 0\./],
-    [['alarms', '--alarm', 'Unseen'], /No alarm is called Unseen: there are .*CountersignUnseen\b/],
-  ],
-  'npm run eval --': [[['--assessor', 'me'], /--assessor me is none of literal, semantic, oracle\./]],
+  'npm run chaos --': [[['house', '--minutes', 'x'], /--minutes x is no number above 0\./]],
+  'npm run eval --': [[['--assessor', 'me'], /--assessor me is none of literal, local, semantic, oracle\./]],
   'node bench/text.ts': [[['--hostile', '--page', 'x'], /No page is called x: there are /]],
   'node bench/fidelity.ts': [
     [[], /Without --data there are no pages\./],
     [['--half', 'x'], /--half x is none of look, report\./],
   ],
-  'node bench/eval/weights.ts': [
-    [['--share', 'x', 'set.jsonl.gz'], /--share x is no number of at least 0\./],
-    [[], /It is: node bench\/eval\/weights\.ts SET/],
-  ],
   'npm run image --': [[['more'], /It is: npm run image -- \[--by-steps\]\./]],
-  'node bench/growth.ts': [[['--accounts', '1'], /--accounts 1 is no number of at least 100\./]],
 }
 
 async function run(file: string, ...args: string[]) {

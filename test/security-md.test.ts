@@ -26,8 +26,9 @@ import { MAX_TIMEOUT_SECONDS } from '../server/payments/x402.ts'
 import { MAX_QUOTE_CHARS, MAX_QUOTES, KEEP_SECONDS as QUOTE_CHECK_KEEP_SECONDS } from '../server/quotes/quote-check.ts'
 import { BEAT_SECONDS, STALE_SECONDS } from '../workers/beat.ts'
 import { KEEP_SECONDS } from '../workers/retrieval/cache.ts'
-import { MAX_PAUSE_SECONDS } from '../workers/retrieval/origins.ts'
-import { maxDepth, maxNodes } from '../workers/text/markup.ts'
+import { MAX_PAUSE_SECONDS } from '../workers/retrieval/origin-wait.ts'
+import { matchingSteps, readingSteps } from '../workers/text/budget.ts'
+import { maxAttributes, maxAttributesOfPage, maxDepth, maxNodes } from '../workers/text/markup.ts'
 
 const root = join(import.meta.dirname, '..')
 const page = readFileSync(join(root, 'SECURITY.md'), 'utf8')
@@ -114,6 +115,14 @@ const numbers: Record<string, readonly number[]> = {
   'Characters of text that are kept': [LIMITS.textChars],
   'Depth of the markup': [maxDepth],
   'Nodes of the markup': [maxNodes],
+  'Attributes of one element': [maxAttributes],
+  'Attributes of all elements of a page': [maxAttributesOfPage],
+  'Steps for reading the style sheets inside a page; beyond them rules are passed over, and the result says so': [
+    readingSteps,
+  ],
+  "Steps for finding the rules of a page's elements; beyond them rules are passed over, and the result says so": [
+    matchingSteps,
+  ],
   'Age of a cached page': [KEEP_SECONDS],
   'Time between two looks of a citation watch': [MIN_EVERY_HOURS, MAX_EVERY_HOURS],
   'Unreadable looks until a citation counts as vanished': [MAX_FAILURES],
@@ -128,7 +137,7 @@ const numbers: Record<string, readonly number[]> = {
   'Wait for one answer': [config.assessment.timeoutMs / 1000],
   'Tokens of page text in one question': [config.assessment.windowTokens],
   'Tokens of one answer': [Number(variables.ANTHROPIC_MAX_TOKENS.default)],
-  'Evidence of one result': [LIMITS.evidenceItems],
+  'Evidence of one claim': [LIMITS.evidenceItems],
   'Characters of one quote': [LIMITS.quoteChars],
   'Characters of the explanation': [LIMITS.explanationChars],
   "Time after which a dead worker's jobs run again": [STALE_SECONDS, BEAT_SECONDS],

@@ -15,10 +15,17 @@ import type { Facilitator, OfferedPayment, SettlementOutcome } from '../server/p
 import { openService, type Service } from '../server/service.ts'
 import { openLog } from '../server/telemetry.ts'
 import { openTestDatabase } from './database.ts'
+import { expectDocumented } from './documented-answers.ts'
 import { sharedThreads } from './shared-threads.ts'
 import { openSite, type Page, type Site } from './site.ts'
 
 export const VERIFY = '/api/agent/v1/verify-source'
+export const VERIFY_CLAIMS = '/api/agent/v1/verify-claims'
+
+/** The two operations that sell verifications, by the same states. */
+export type Sold = 'source' | 'claims'
+
+export const SELLERS: Readonly<Record<Sold, string>> = { source: VERIFY, claims: VERIFY_CLAIMS }
 
 export interface System extends AsyncDisposable {
   service: Service
@@ -53,6 +60,11 @@ export interface SystemOptions {
   overrides?: Parameters<typeof openService>[2]
 }
 
+/** Without a model, tests that are not about verdicts get quotes alone: a verdict takes a second of a core. */
+export function usualAssessment(env: Readonly<Record<string, string>>): Record<string, string> {
+  return env.ANTHROPIC_API_KEY || env.OPENAI_API_KEY ? {} : { ASSESSMENT: 'literal' }
+}
+
 export const PAGE = `<!doctype html><title>Harbour</title><h1>The harbour of Kelby</h1>
 <p>The harbour was opened in 1874 by the county engineer. It has three piers and a lighthouse 21 metres high.</p>
 <p>Fishing ended in 1962. The ferry to Orsay sails on Mondays and Thursdays.</p>`
@@ -66,9 +78,13 @@ export async function startSystem(options: SystemOptions = {}): Promise<System> 
   opened.defer(() => rm(dataDir, { recursive: true, force: true }))
   const logged: Record<string, unknown>[] = []
   const log = openLog('trace', { write: (line) => logged.push(JSON.parse(line)) })
-  const open = (env: SystemOptions['env'], overrides: SystemOptions['overrides']) => {
-    const config = readConfig({ PORT: '0', DATA_DIR: dataDir, LOG_LEVEL: 'trace', ...site.env, ...options.env, ...env })
-    return openService(config, database.url, { log, threads: sharedThreads(), ...overrides })
+  const documented = opened.use(new DisposableStack())
+  const open = async (env: SystemOptions['env'], overrides: SystemOptions['overrides']) => {
+    const own = { RATE_LIMIT_PER_MINUTE: '0', ...site.env, ...options.env, ...env }
+    const config = readConfig({ PORT: '0', DATA_DIR: dataDir, LOG_LEVEL: 'trace', ...usualAssessment(own), ...own })
+    const service = await openService(config, database.url, { log, threads: sharedThreads(), ...overrides })
+    documented.use(expectDocumented(service.address))
+    return service
   }
   const service = opened.use(await open({}, options.overrides))
   const closing = opened.move()

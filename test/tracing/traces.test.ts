@@ -3,7 +3,7 @@
 import { randomBytes, randomUUID } from 'node:crypto'
 import t from 'tap'
 import { openApiHarness, outcomeOf } from '../api-harness.ts'
-import { modelEnv, openMessagesServer, verdictOn } from '../assessment/messages-server.ts'
+import { modelEnv, openMessagesServer, verdictOn } from '../assessment/semantic/messages-server.ts'
 import { startChild } from '../children.ts'
 import { openTestDatabase } from '../database.ts'
 import { KEY, openWallet, PAYMENT, TOOL, type ToolResult, termsOf } from '../mcp/paid-tool.ts'
