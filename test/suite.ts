@@ -22,7 +22,7 @@ type Point = Base['lists']['fail'][number]
 
 const ROOT = join(import.meta.dirname, '..')
 const TOGETHER = 'test/together.ts'
-const SLOWEST = 10
+const SLOWEST = 40
 
 const { values: options, positionals } = parseArgs({
   allowPositionals: true,
@@ -34,6 +34,7 @@ const { values: options, positionals } = parseArgs({
     only: { type: 'boolean', default: false },
     // Of the pages, in .tap/pages/, for people.
     pictures: { type: 'boolean', default: false },
+    // Time of each file, and of its own process in it: without the programs that it starts.
     slowest: { type: 'boolean', default: false },
     tap: { type: 'boolean', default: false },
     // Of one file, in seconds. Generous: a machine under load is no failure.
@@ -59,7 +60,6 @@ async function runFiles(files: string[]): Promise<Sums> {
   const alone = groups.filter((group) => group.length === 1).length
   suite.jobs = jobs > 1 ? jobs + 1 : 1
   const begun = new Map<Base, number>()
-  const times: [file: string, milliseconds: number][] = []
   let broken = 0
   suite.on('subtestStart', (file) => {
     begun.set(file, performance.now())
@@ -68,7 +68,7 @@ async function runFiles(files: string[]): Promise<Sums> {
   })
   suite.on('subtestEnd', (file) => {
     const milliseconds = performance.now() - (begun.get(file) ?? performance.now())
-    times.push([file.name, milliseconds])
+    if (!file.name.includes('{')) times.push({ file: file.name, milliseconds })
     if (isBroken(file)) broken++
     if (!options.tap) console.log(describeFile(file, milliseconds))
   })
@@ -83,8 +83,9 @@ async function runFiles(files: string[]): Promise<Sums> {
   const skipped = passedOver.filter((point) => !isEmptyFile(point))
   for (const point of skipped) console.log(`skipped: ${nameOf(point)}: ${point.skip || point.todo}`)
   if (options.slowest) {
-    times.sort(([, a], [, b]) => b - a)
-    for (const [file, milliseconds] of times.slice(0, SLOWEST)) console.log(`slowest: ${seconds(milliseconds)} ${file}`)
+    times.sort((a, b) => b.milliseconds - a.milliseconds)
+    for (const { file, milliseconds, cpu } of times.slice(0, SLOWEST))
+      console.log(`slowest: ${seconds(milliseconds)}${cpu === undefined ? '' : ` (${seconds(cpu)} of processor)`} ${file}`)
   }
   const { pass, fail } = suite.counts
   // Not from the counts: those have the tests that --grep and --only leave out as well.
@@ -154,6 +155,11 @@ function add(suite: Pick<Test, 'spawn'>, files: string[]): void {
   const stdio: StdioOptions = ['pipe', 'pipe', 'pipe']
   const running = suite.spawn('env', args, { name: nameGroup(files), cwd: ROOT, env, stdio, timeout, buffered: true })
   const { subtest } = running as { subtest?: Spawn | null }
+  // together.ts says after each of several files how long it took.
+  subtest?.parser.on('comment', (text: string) => {
+    const [, milliseconds, cpu, file] = /^# took (\d+) (\d+) (\S+)/.exec(text) ?? []
+    if (file !== undefined) times.push({ file, milliseconds: Number(milliseconds), cpu: Number(cpu) })
+  })
   subtest?.once('process', ({ stderr }) => {
     stderr
       ?.setEncoding('utf8')
@@ -161,6 +167,8 @@ function add(suite: Pick<Test, 'spawn'>, files: string[]): void {
   })
 }
 
+/** `cpu` is known for files that shared a process. */
+const times: { file: string; milliseconds: number; cpu?: number }[] = []
 const stderrOf = new WeakMap<Base, string>()
 
 /** A line, and below it each failure and what the file wrote to stderr. */

@@ -26,6 +26,8 @@ async function runAfterEachOther(): Promise<void> {
   }
   for (const file of files) {
     const { total } = t.counts
+    const begun = performance.now()
+    const cpu = process.cpuUsage()
     t.comment(file)
     const timer = setTimeout(() => endLate(file), fileTimeoutMs)
     // The import rejects if the file throws outside of its tests. The next file runs all the same.
@@ -33,6 +35,9 @@ async function runAfterEachOther(): Promise<void> {
     await untilIdle()
     for (const teardown of teardowns.splice(0)) await teardown()
     clearTimeout(timer)
+    const { user, system } = process.cpuUsage(cpu)
+    // Read by suite.ts.
+    t.comment(`took ${Math.round(performance.now() - begun)} ${Math.round((user + system) / 1000)} ${file}`)
     if (t.counts.total === total) t.fail(`${file} has no tests`)
   }
   await endings.disposeAsync()
