@@ -27,7 +27,7 @@ export interface TextPositionSelector {
 }
 
 /** The address of the page with a text fragment: a browser scrolls to the quote and highlights it. */
-export function textFragmentUrl({ source }: VerificationResult, { start, end }: Evidence): string {
+export function textFragmentUrl({ source }: Pick<PurchaseResult, 'source'>, { start, end }: Evidence): string {
   return fragmentUrl(source.final_url, findTextDirective(source.normalized_text, start, end))
 }
 

@@ -1,18 +1,19 @@
-// Buys the verification of one row: signs at most one payment at a time, for the pinned terms only, within the budget, and
+// Buys what one order asks: signs at most one payment at a time, for the pinned terms only, within the budget, and
 // sends no payment that is not stored on disk. A signed payment is sent again instead of signing a new one.
 import { readRetryAfter } from '../answer.ts'
 import { Countersign, CountersignError, type Fetch, type PaymentRequired, type Purchase } from '../client.ts'
 import type { Clock } from '../clock.ts'
 import type { Capabilities } from '../discovery.ts'
+import type { PurchaseResult } from '../result.ts'
 import type { Terms, Wallet } from '../wallet.ts'
 import type { Budget } from './budget.ts'
 import type { Journal, SignedLine } from './journal.ts'
 import { isTestNetwork, isUsdc } from './money.ts'
+import { inputOf, isWhole, type Order } from './order.ts'
 import type { Pace } from './pace.ts'
-import type { Row } from './rows.ts'
 
 export type Outcome =
-  | { kind: 'completed'; purchase: Purchase }
+  | { kind: 'completed'; purchase: Purchase<PurchaseResult> }
   /** The service refused, and did not charge unless the money is still counted. */
   | { kind: 'failed'; error: CountersignError; charged: boolean }
   /** No answer about this row: it may be in progress, or was never sent. `isLater`: trying again at once is useless. */
@@ -31,6 +32,8 @@ export interface BuyerOptions {
   wallet: Wallet
   /** The terms that may be signed, as `pinTerms` returned them. */
   terms: Terms
+  /** Atomic units of an order, where they are not the amount of the terms. */
+  priceOf?: (order: Order) => bigint
   journal: Journal
   budget: Budget
   pace: Pace
@@ -44,20 +47,18 @@ export interface BuyerOptions {
 
 export class Buyer {
   readonly #options: BuyerOptions
-  readonly #atoms: bigint
 
   constructor(options: BuyerOptions) {
     this.#options = options
-    this.#atoms = BigInt(options.terms.amount)
   }
 
   /**
    * Buys, or fetches what was bought. Throws a BudgetError, before anything is signed, a TermsError and a CapacityError.
    * @param signal aborts the waiting; a payment that was sent stays sent
    */
-  async buy(row: Row, signal: AbortSignal): Promise<Outcome> {
+  async buy(order: Order, signal: AbortSignal): Promise<Outcome> {
     try {
-      return await this.#buy(row, signal)
+      return await this.#buy(order, signal)
     } catch (cause) {
       if (!(cause instanceof SigningError)) throw cause
       const message = `The wallet could not sign: ${cause.message}`
@@ -68,44 +69,46 @@ export class Buyer {
     }
   }
 
-  async #buy(row: Row, signal: AbortSignal): Promise<Outcome> {
-    const { journal, terms } = this.#options
-    let earlier = journal.paymentOf(row.id)
+  async #buy(order: Order, signal: AbortSignal): Promise<Outcome> {
+    const { journal } = this.#options
+    const terms = this.#termsOf(order)
+    let earlier = journal.paymentOf(order.id)
     let payment = earlier && this.#isFresh(earlier) ? earlier : undefined
-    // Terms of an EVM network are the same for every row, so the service need not be asked for them first.
-    if (!earlier && terms.network.startsWith('eip155:')) payment = await this.#pay(row, termsOnly(terms), signal)
+    // Terms of an EVM network are known, so the service need not be asked for them first.
+    if (!earlier && terms.network.startsWith('eip155:')) payment = await this.#pay(order, termsOnly(terms), signal)
     for (let signatures = 0; ; ) {
-      const outcome = await this.#send(row, payment, signal)
-      if (outcome.kind !== 'asked') return this.#settle(row, outcome)
+      const outcome = await this.#send(order, payment, signal)
+      if (outcome.kind !== 'asked') return this.#settle(order, outcome)
       const { error, required } = outcome
       // The payment that was sent under this key did not count. It must not be sent after its validity has ended.
       const old = payment ?? earlier
       if (old && !(await this.#lapse(old, signal))) return { kind: 'failed', error, charged: true }
       if (this.#options.isFetchOnly || ++signatures > MAX_SIGNATURES) return { kind: 'failed', error, charged: false }
       checkTerms(terms, required)
-      payment = await this.#pay(row, required, signal)
+      payment = await this.#pay(order, required, signal)
       earlier = undefined
     }
   }
 
-  async #send(row: Row, payment: SignedLine | undefined, signal: AbortSignal) {
+  async #send(order: Order, payment: SignedLine | undefined, signal: AbortSignal) {
     const { service, journal, clock, timeoutMs, pace } = this.#options
     // Within the exchange a lack of capacity would count as a broken connection.
     await pace.clear(signal)
-    const { source_url, claim, max_age_seconds } = row
-    const input = { source_url, claim, ...(max_age_seconds !== undefined && { options: { max_age_seconds } }) }
     const client = new Countersign({ baseUrl: service, plainFetch: this.#fetchWith(payment, signal), clock })
     try {
-      const options = { idempotencyKey: journal.keyOf(row.id), timeoutMs, signal }
-      const purchase = await client.verifySource(input, options)
-      return isWhole(purchase) ? ({ kind: 'completed', purchase } as const) : NOT_A_RESULT
+      const options = { idempotencyKey: journal.keyOf(order.id), timeoutMs, signal }
+      const purchase: Purchase<PurchaseResult> =
+        'claims' in order
+          ? await client.verifyClaims(inputOf(order), options)
+          : await client.verifySource(inputOf(order), options)
+      return isWhole(order, purchase) ? ({ kind: 'completed', purchase } as const) : NOT_A_RESULT
     } catch (error) {
       if (!(error instanceof CountersignError)) throw error
       const required = error.status === 402 ? error.paymentRequired : null
       if (required && (!payment || !this.#isFresh(payment))) return { kind: 'asked', error, required } as const
       if (required && payment && this.#options.isFetchOnly) return stillOpen(payment)
-      if (required && payment) checkTerms(this.#options.terms, required)
-      // A proxy may answer with any status. Only the service knows the outcome of the row.
+      if (required && payment) checkTerms(this.#termsOf(order), required)
+      // A proxy may answer with any status. Only the service knows the outcome of the order.
       return error.status !== null && REFUSED.has(error.status) && error.code !== 'unexpected_response'
         ? ({ kind: 'failed', error, charged: !NOT_CHARGED.has(error.status) } as const)
         : ({ kind: 'unfinished', error } as const)
@@ -129,20 +132,22 @@ export class Buyer {
     }
   }
 
-  async #settle(row: Row, outcome: Outcome): Promise<Outcome> {
+  async #settle(order: Order, outcome: Outcome): Promise<Outcome> {
     const { journal } = this.#options
-    const held = journal.paymentOf(row.id)
+    const held = journal.paymentOf(order.id)
     if (outcome.kind === 'failed' && !outcome.charged && held) await this.#release(held, outcome.error.code)
     return outcome
   }
 
   /** Reserves, signs, and writes the payment down. */
-  async #pay(row: Row, required: PaymentRequired, signal: AbortSignal): Promise<SignedLine> {
-    const { journal, budget, wallet, terms, clock } = this.#options
+  async #pay(order: Order, required: PaymentRequired, signal: AbortSignal): Promise<SignedLine> {
+    const { journal, budget, wallet, clock } = this.#options
+    const terms = this.#termsOf(order)
+    const atoms = BigInt(terms.amount)
     const offered = required.accepts.find((offer) => isSame(offer, terms)) ?? terms
     checkSignable(offered)
-    const name = journal.nameNext(row.id)
-    await budget.reserve(name, this.#atoms)
+    const name = journal.nameNext(order.id)
+    await budget.reserve(name, atoms)
     const { header, validBefore } = await this.#inTime(wallet.sign(required, offered), signal).catch(
       async (cause: Error) => {
         await budget.release(name)
@@ -150,7 +155,12 @@ export class Buyer {
       },
     )
     const valid_before = validBefore ?? Math.ceil(clock.now() / 1000) + BLOCKHASH_SECONDS
-    return journal.sign({ id: row.id, payment: name, header, atoms: String(this.#atoms), valid_before })
+    return journal.sign({ id: order.id, payment: name, header, atoms: String(atoms), valid_before })
+  }
+
+  #termsOf(order: Order): Terms {
+    const { terms, priceOf } = this.#options
+    return priceOf ? { ...terms, amount: String(priceOf(order)) } : terms
   }
 
   /** A wallet may ask a node that never answers. What is signed too late is not used. */
@@ -254,16 +264,6 @@ function stillOpen({ valid_before }: SignedLine): Outcome {
 
 function termsOnly(terms: Terms): PaymentRequired {
   return { x402Version: 2, accepts: [terms] }
-}
-
-/** Whether the result has the members that the output files need. */
-function isWhole({ result: { evidence, receipt, payment, claim_support } }: Purchase): boolean {
-  return (
-    Array.isArray(evidence) &&
-    typeof claim_support === 'string' &&
-    Number.isSafeInteger(receipt?.attestation?.serial) &&
-    /^\d+$/.test(payment?.amount_atomic)
-  )
 }
 
 const NOT_A_RESULT = {

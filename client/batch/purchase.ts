@@ -1,14 +1,14 @@
 // One purchase that is never paid twice: killed at any instruction and begun again, it goes on with the payment that it has signed,
 // and once it is finished and verified it is shown again for a day.
 //
-// A purchase has a folder of its own, named by service, page, claim, options and network. `purchase.jsonl` says what came of it,
+// A purchase has a folder of its own, named by service, page, claims, options and network. `purchase.jsonl` says what came of it,
 // and a folder for each terms that were ever paid on has the journal of its payments, as a batch has one.
 import { createHash } from 'node:crypto'
 import { mkdir, readdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import { CountersignError, type Fetch, type Purchase } from '../client.ts'
 import { systemClock } from '../clock.ts'
-import type { VerificationResult } from '../result.ts'
+import type { PurchaseResult } from '../result.ts'
 import type { Terms, Wallet } from '../wallet.ts'
 import { type Budget, BudgetError, openRunBudget, openSharedBudget } from './budget.ts'
 import { Buyer, type Outcome, TermsError } from './buyer.ts'
@@ -17,19 +17,15 @@ import { waitForLock } from './lock.ts'
 import { LogFile } from './log-file.ts'
 import { formatUsd } from './money.ts'
 import { Opened } from './opened.ts'
+import type { Order, Question } from './order.ts'
 import { CapacityError, Pace } from './pace.ts'
-import type { Row } from './rows.ts'
 
-export interface Question {
-  source_url: string
-  claim: string
-  max_age_seconds?: number
-}
+export type { Question } from './order.ts'
 
 /** A finished purchase. */
 export interface Bought {
   kind: 'completed'
-  result: VerificationResult
+  result: PurchaseResult
   /** As the service sent them. */
   bytes: Uint8Array
   /** What the purchase cost, in this run or an earlier one. */
@@ -66,7 +62,7 @@ export interface PurchaseOptions {
   /** Buys anew although it was bought, and shown, within the last day. */
   again: boolean
   /** Whether the result proves. It counts as finished only then. */
-  verify: (result: VerificationResult, bytes: Uint8Array) => Promise<boolean>
+  verify: (result: PurchaseResult, bytes: Uint8Array) => Promise<boolean>
   /** Asks the service for its terms. Throws what it refuses, and what the caller does not want to pay. */
   askTerms: () => Promise<Terms>
   /** Whether to pay on these terms. */
@@ -143,18 +139,18 @@ async function readFinished(
   { verify }: PurchaseOptions,
 ): Promise<Bought> {
   const bytes = Buffer.from(result_base64, 'base64')
-  const result = JSON.parse(bytes.toString()) as VerificationResult
+  const result = JSON.parse(bytes.toString()) as PurchaseResult
   const isVerified = await verify(result, bytes)
   return { kind: 'completed', result, bytes, costUsd: cost_usd, isEarlier: true, isVerified }
 }
 
 class Attempt {
-  readonly #row: Row
+  readonly #order: Order
   readonly #home: string
   readonly #options: PurchaseOptions
 
-  constructor(id: string, home: string, { source_url, claim, max_age_seconds }: Question, options: PurchaseOptions) {
-    this.#row = { id, line: 1, source_url, claim, ...(max_age_seconds !== undefined && { max_age_seconds }) }
+  constructor(id: string, home: string, question: Question, options: PurchaseOptions) {
+    this.#order = { id, ...question }
     this.#home = home
     this.#options = options
   }
@@ -174,7 +170,7 @@ class Attempt {
   async #goOn(): Promise<Ending | null> {
     for (const name of await listFolders(this.#home)) {
       const payments = await readPayments(join(this.#home, name, 'journal.jsonl'))
-      if (!payments?.paid.has(this.#row.id)) continue
+      if (!payments?.paid.has(this.#order.id)) continue
       const ending = await this.#buy(payments.terms, true)
       if (ending.kind !== 'failed') return ending
     }
@@ -205,10 +201,10 @@ class Attempt {
     onWait?.()
     let outcome: Outcome
     try {
-      outcome = await buyer.buy(this.#row, signal)
+      outcome = await buyer.buy(this.#order, signal)
     } catch (error) {
       // The signal, a lack of capacity, or other terms after a payment was sent: it goes on later.
-      const isSent = error instanceof TermsError && journal.paymentOf(this.#row.id)
+      const isSent = error instanceof TermsError && journal.paymentOf(this.#order.id)
       const isStopped = error instanceof CapacityError || (signal.aborted && !(error instanceof BudgetError))
       if (!isSent && !isStopped) throw error
       return this.#unanswered(journal, error as Error)
@@ -217,18 +213,18 @@ class Attempt {
     if (outcome.kind === 'completed') return this.#complete(journal, outcome.purchase)
     if (outcome.charged) return { kind: 'lost', message: outcome.error.message }
     // The service repeats a failure to the same key.
-    await journal.retry([this.#row.id])
+    await journal.retry([this.#order.id])
     return { kind: 'failed', error: outcome.error }
   }
 
   #unanswered(journal: Journal, error: Error): Ending {
-    if (journal.paymentOf(this.#row.id)) return { kind: 'pending', message: error.message }
+    if (journal.paymentOf(this.#order.id)) return { kind: 'pending', message: error.message }
     if (error instanceof CountersignError) return { kind: 'failed', error }
     const failure = { code: 'not_bought', message: error.message, retryable: true }
     return { kind: 'failed', error: new CountersignError(failure) }
   }
 
-  async #complete(journal: Journal, { result, bytes }: Purchase): Promise<Ending> {
+  async #complete(journal: Journal, { result, bytes }: Purchase<PurchaseResult>): Promise<Ending> {
     const costUsd = formatUsd(BigInt(journal.header.terms.amount))
     const isVerified = await this.#options.verify(result, bytes)
     return { kind: 'completed', result, bytes, costUsd, isEarlier: false, isVerified }

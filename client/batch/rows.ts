@@ -4,15 +4,13 @@ import { createHash } from 'node:crypto'
 import { CsvError, parse } from 'csv-parse/sync'
 import { UsageError } from '../arguments.ts'
 import type { Format } from './formats.ts'
+import { claimsOf, MOST_CLAIMS, type Question, type SourceQuestion } from './order.ts'
 
-export interface Row {
+export interface Row extends SourceQuestion {
   /** Unique in the file: its `id` or `custom_id`, else its digest and how often that came before. */
   id: string
   /** Of the file, from 1. */
   line: number
-  source_url: string
-  claim: string
-  max_age_seconds?: number
 }
 
 export interface UnusableRow {
@@ -147,22 +145,54 @@ function parseObject(line: string): Record<string, unknown> | null {
   }
 }
 
-/** Why the service would refuse this question. */
+/** Why the service would refuse this row. */
 export function findFault(
   cells: { max_age_seconds?: unknown },
   source_url: string,
   claim: string,
   id = '',
 ): string | null {
+  const fault = pageFault(source_url) ?? claimFault(claim)
+  if (fault) return fault
+  if ([...id].length > MAX_ID) return `the id is longer than ${MAX_ID} characters`
+  return ageFault(cells)
+}
+
+/** Why the service would refuse this question. */
+export function questionFault(question: Question): string | null {
+  const claims = claimsOf(question)
+  const page = pageFault(question.source_url)
+  if (page) return page
+  if (claims.length > MOST_CLAIMS)
+    return `there are ${claims.length} claims, and one purchase has at most ${MOST_CLAIMS}`
+  for (const [i, claim] of claims.entries()) {
+    const fault = claimFault(claim)
+    if (fault) return claims.length > 1 ? `claim ${i + 1}: ${fault}` : fault
+    if (claims.indexOf(claim) < i) return `claim ${i + 1} is claim ${claims.indexOf(claim) + 1} again`
+  }
+  const context = 'context' in question ? question.context : undefined
+  if (context !== undefined && !/\S/u.test(context)) return 'context is empty'
+  if (context !== undefined && [...context].length > MAX_CONTEXT)
+    return `context is longer than ${MAX_CONTEXT} characters`
+  if (context !== undefined && !context.isWellFormed()) return 'context is not well-formed Unicode'
+  return ageFault(question)
+}
+
+function pageFault(source_url: string): string | null {
   if (source_url === '') return 'source_url is missing'
   if (!/^https:\/\/\S+$/.test(source_url) || !URL.canParse(source_url)) return 'source_url is not an https:// URL'
   // biome-ignore lint/suspicious/noControlCharactersInRegex: ASCII includes the control characters
   if (!/^[\x00-\x7f]*$/.test(source_url)) return 'source_url must be ASCII: percent-encode it'
-  if (source_url.length > MAX_URL) return `source_url is longer than ${MAX_URL} characters`
+  return source_url.length > MAX_URL ? `source_url is longer than ${MAX_URL} characters` : null
+}
+
+function claimFault(claim: string): string | null {
   if (!/\S/u.test(claim)) return 'claim is missing'
   if ([...claim].length > MAX_CLAIM) return `claim is longer than ${MAX_CLAIM} characters`
-  if (!claim.isWellFormed()) return 'claim is not well-formed Unicode'
-  if ([...id].length > MAX_ID) return `the id is longer than ${MAX_ID} characters`
+  return claim.isWellFormed() ? null : 'claim is not well-formed Unicode'
+}
+
+function ageFault(cells: { max_age_seconds?: unknown }): string | null {
   const age = ageOf(cells)
   if (age !== undefined && !(Number.isInteger(age) && age >= 0 && age <= MAX_AGE))
     return `max_age_seconds is not a whole number from 0 to ${MAX_AGE}`
@@ -185,5 +215,6 @@ const COLUMNS = ['source_url', 'claim', 'id', 'custom_id', 'max_age_seconds']
 // The service's limits.
 const MAX_URL = 2048
 const MAX_CLAIM = 2000
+const MAX_CONTEXT = 1000
 const MAX_AGE = 300
 const MAX_ID = 200

@@ -11,10 +11,13 @@
 // Without a row to take it waits for one that runs. If none runs, `full` becomes `closing`, and the others end. It ends in every
 // case: a row is taken MAX_TRIES times at most, except after the budget refused it, and between two such refusals of one row
 // another row has ended.
-import type { CountersignError } from '../client.ts'
+//
+// A row here is whatever one payment buys: also several rows of the input that are bought together.
+import type { CountersignError, Purchase } from '../client.ts'
+import type { PurchaseResult } from '../result.ts'
 import { BudgetError } from './budget.ts'
 import { type Buyer, type Outcome, TermsError } from './buyer.ts'
-import type { OutputFiles } from './output-files.ts'
+import type { Order } from './order.ts'
 import { CapacityError, type Pace } from './pace.ts'
 import type { Row } from './rows.ts'
 
@@ -27,19 +30,22 @@ export type Stop =
   | { kind: 'payments_refused'; message: string }
   | { kind: 'unreachable'; message: string }
 
-export interface Run {
+export interface Run<R extends Order = Row> {
   /** Null: each row has its line in the results or the errors, except `unfinished`. */
   stop: Stop | null
   /** Rows whose outcome is not known yet. */
-  unfinished: { row: Row; error: CountersignError }[]
+  unfinished: { row: R; error: CountersignError }[]
   /** Rows for which nothing was done. */
   untouched: number
 }
 
-export interface RunOptions {
-  rows: readonly Row[]
+export interface RunOptions<R extends Order> {
+  rows: readonly R[]
   buyer: Pick<Buyer, 'buy'>
-  files: Pick<OutputFiles, 'complete' | 'fail'>
+  files: {
+    complete(row: R, purchase: Purchase<PurchaseResult>): Promise<void>
+    fail(row: R, error: CountersignError, charged: boolean): Promise<void>
+  }
   pace: Pace
   /** No new row after this. */
   finish: AbortSignal
@@ -50,26 +56,26 @@ export interface RunOptions {
 }
 
 /** Throws what the buyer or the files throw unexpectedly, after the rows that run have ended. */
-export async function runRows(options: RunOptions): Promise<Run> {
+export async function runRows<R extends Order>(options: RunOptions<R>): Promise<Run<R>> {
   return await new Loop(options).run()
 }
 
 type State = 'buying' | 'full' | 'closing'
 
-interface Item {
-  row: Row
+interface Item<R extends Order> {
+  row: R
   tries: number
   /** The error of the last attempt; null if nothing was sent. */
   error: CountersignError | null
 }
 
-class Loop {
-  readonly #options: RunOptions
+class Loop<R extends Order> {
+  readonly #options: RunOptions<R>
   /** The next one last. */
-  readonly #fresh: Item[]
+  readonly #fresh: Item<R>[]
   /** Sent, and without an answer. */
-  readonly #again: Item[] = []
-  readonly #unfinished: Run['unfinished'] = []
+  readonly #again: Item<R>[] = []
+  readonly #unfinished: Run<R>['unfinished'] = []
   /** Aborted in the state `closing`, so that nothing waits for a place any more. */
   readonly #closing = new AbortController()
   #state: State = 'buying'
@@ -83,12 +89,12 @@ class Loop {
   #refusals = 0
   #silences = 0
 
-  constructor(options: RunOptions) {
+  constructor(options: RunOptions<R>) {
     this.#options = options
     this.#fresh = options.rows.map((row) => ({ row, tries: 0, error: null })).reverse()
   }
 
-  async run(): Promise<Run> {
+  async run(): Promise<Run<R>> {
     const { finish, abort } = this.#options
     const interrupt = () => this.#close({ kind: 'interrupted' })
     for (const signal of [finish, abort]) {
@@ -110,7 +116,7 @@ class Loop {
   }
 
   /** What to do next in this state. */
-  #next(): Item | 'wait' | 'end' {
+  #next(): Item<R> | 'wait' | 'end' {
     const fresh = this.#state === 'buying' ? this.#fresh.pop() : undefined
     const item = fresh ?? (this.#state === 'closing' ? undefined : this.#again.shift())
     if (item) return item
@@ -119,7 +125,7 @@ class Loop {
     return 'end'
   }
 
-  async #start(item: Item): Promise<void> {
+  async #start(item: Item<R>): Promise<void> {
     const { pace } = this.#options
     try {
       await pace.enter(this.#closing.signal)
@@ -145,7 +151,7 @@ class Loop {
       })
   }
 
-  async #buy(item: Item): Promise<void> {
+  async #buy(item: Item<R>): Promise<void> {
     const { buyer, files, pace, abort, onProgress } = this.#options
     const outcome = await buyer.buy(item.row, abort)
     this.#outcomes++
@@ -163,7 +169,7 @@ class Loop {
     onProgress?.()
   }
 
-  #keepUnfinished(item: Item, { error, isLater }: Extract<Outcome, { kind: 'unfinished' }>): void {
+  #keepUnfinished(item: Item<R>, { error, isLater }: Extract<Outcome, { kind: 'unfinished' }>): void {
     item.error = error
     item.tries = isLater ? MAX_TRIES : item.tries + 1
     if (item.tries < MAX_TRIES) this.#again.push(item)
@@ -175,7 +181,7 @@ class Loop {
   }
 
   /** @param before `#outcomes` when the row was taken */
-  #handle(item: Item, error: unknown, before: number): void {
+  #handle(item: Item<R>, error: unknown, before: number): void {
     if (error instanceof BudgetError) {
       this.#fresh.push(item)
       // A row that has ended in the meantime may have released what this one needed.
@@ -193,7 +199,7 @@ class Loop {
     }
   }
 
-  #putBack(item: Item): void {
+  #putBack(item: Item<R>): void {
     if (item.error === null) this.#fresh.push(item)
     else this.#again.unshift(item)
   }

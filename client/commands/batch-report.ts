@@ -40,13 +40,9 @@ export function printPlan({ usable, unusable }: Rows, { bought, capabilities, pr
   note(cost > budget ? `: enough for ${counted(Number(affordable), 'row')}. The others are left.\n` : '.\n')
 }
 
-export function questionOf(
-  count: number,
-  price: bigint,
-  { payment_mode }: Capabilities,
-  what = 'verification',
-): string {
-  const money = payment_mode === 'offline' ? '' : ` for ${formatUsd(price * BigInt(count))} USDC`
+/** @param cost of all of them */
+export function questionOf(count: number, cost: bigint, { payment_mode }: Capabilities, what = 'verification'): string {
+  const money = payment_mode === 'offline' ? '' : ` for ${formatUsd(cost)} USDC`
   return `Buy ${counted(count, what)}${money}?`
 }
 

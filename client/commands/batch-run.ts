@@ -75,7 +75,7 @@ async function run(file: string, options: BatchOptions): Promise<number> {
     if (rows.usable.length === 0) throw new UsageError('No row can be bought.')
     known = await askTerms(service, rows.usable, wallet, capabilities)
     note(`Paid to ${visible(known.payTo)} on ${visible(known.network)}, from ${ownAddress(wallet, known)}.\n`)
-    if (!(await confirm(questionOf(bought, price, capabilities), options.yes))) return 2
+    if (!(await confirm(questionOf(bought, price * BigInt(bought), capabilities), options.yes))) return 2
   }
 
   await mkdir(options.out, { recursive: true, mode: 0o700 })
@@ -105,7 +105,8 @@ async function run(file: string, options: BatchOptions): Promise<number> {
   if (goesOn) note(`${counted(left.length, 'row')} of ${bought} left, ${counted(retried, 'failure')} tried again.\n`)
   const unpaid = left.filter(({ id }) => !journal.paymentOf(id)).length
   // Results of paid rows are fetched without a question.
-  if (goesOn && unpaid > 0 && !(await confirm(questionOf(unpaid, price, capabilities), options.yes))) return 2
+  if (goesOn && unpaid > 0 && !(await confirm(questionOf(unpaid, price * BigInt(unpaid), capabilities), options.yes)))
+    return 2
 
   const outcome = await buyRows({ service, wallet, rows: left, journal, budget, files, concurrency })
   return report(outcome, { files, budget, all: rows.usable.length + rows.unusable.length, options })

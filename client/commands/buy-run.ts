@@ -2,7 +2,9 @@
 import { rename, writeFile } from 'node:fs/promises'
 import { visible } from '../arguments.ts'
 import { formatUsd } from '../batch/money.ts'
-import type { Ending } from '../batch/purchase.ts'
+import { claimsOf, FURTHER_CLAIM } from '../batch/order.ts'
+import type { Ending, Question } from '../batch/purchase.ts'
+import { citableResults } from '../citation.ts'
 import { questionOf, tellMode } from './batch-report.ts'
 import { wordsOf } from './buy-words.ts'
 import { explained } from './buying.ts'
@@ -15,6 +17,7 @@ import { readWhole } from './toolkit.ts'
 import type { Proof } from './trust.ts'
 
 export interface BuyOptions extends PurseOptions {
+  context?: string
   expect?: string
   'max-age'?: string
   out?: string
@@ -24,16 +27,13 @@ export interface BuyOptions extends PurseOptions {
 }
 
 /** Returns the exit status. Throws a UsageError. */
-export function runBuy(url: string, claim: string, options: BuyOptions): Promise<number> {
-  return explained(() => run(url, claim, options))
+export function runBuy(url: string, claims: readonly string[], options: BuyOptions): Promise<number> {
+  return explained(() => run(url, claims, options))
 }
 
-async function run(source_url: string, claim: string, options: BuyOptions): Promise<number> {
-  const { expect = 'supports', 'max-age': age } = options
-  const question = {
-    ...{ source_url, claim },
-    ...(age !== undefined && { max_age_seconds: readWhole('--max-age', age, 0, 300) }),
-  }
+async function run(source_url: string, claims: readonly string[], options: BuyOptions): Promise<number> {
+  const { expect = 'supports' } = options
+  const question = askedBy(source_url, claims, options)
   const purse = await Purse.open(options)
   using waiting = openWaiting()
   let status = 0
@@ -43,7 +43,7 @@ async function run(source_url: string, claim: string, options: BuyOptions): Prom
       again: options.again ?? false,
       signal: waiting.signal,
       onWait: waiting.begin,
-      confirm: (offer) => ask(offer, options.yes),
+      confirm: (offer) => ask(offer, claimsOf(question).length, options.yes),
     },
     async (ending, proof) => {
       waiting.end()
@@ -53,12 +53,32 @@ async function run(source_url: string, claim: string, options: BuyOptions): Prom
   return status
 }
 
-function ask({ terms, capabilities, from }: Offer, yes: boolean | undefined): Promise<boolean> {
+/** One claim without a context is a question for verify-source, everything else one for verify-claims. */
+function askedBy(
+  source_url: string,
+  claims: readonly string[],
+  { context, 'max-age': age }: Pick<BuyOptions, 'context' | 'max-age'>,
+): Question {
+  const [claim = ''] = claims
+  const common = {
+    source_url,
+    ...(age !== undefined && { max_age_seconds: readWhole('--max-age', age, 0, 300) }),
+  }
+  if (claims.length === 1 && context === undefined) return { ...common, claim }
+  return { ...common, claims, ...(context !== undefined && { context }) }
+}
+
+function ask({ terms, capabilities, from }: Offer, claims: number, yes: boolean | undefined): Promise<boolean> {
   const price = BigInt(terms.amount)
-  note(`One verification for ${formatUsd(price)} USDC, `)
+  const [first, further] = [formatUsd(BigInt(capabilities.price.amount_atomic)), formatUsd(FURTHER_CLAIM)]
+  note(
+    claims === 1
+      ? `One verification for ${formatUsd(price)} USDC, `
+      : `${claims} claims in one purchase for ${formatUsd(price)} USDC (${first}, and ${further} for each further claim), `,
+  )
   note(`paid to ${visible(terms.payTo)} on ${visible(terms.network)}, from ${from}.\n`)
   tellMode(capabilities)
-  return confirm(questionOf(1, price, capabilities), yes)
+  return confirm(questionOf(claims, price, capabilities), yes)
 }
 
 /** Says on standard error how long the result is waited for, and listens for signals meanwhile. */
@@ -111,7 +131,7 @@ async function show(ending: Ending, proof: Proof | null, options: ShowOptions): 
       if (options.json) tell(true, 'not_verified', `The result does not verify: ${found.words}`)
       return 5
     }
-    return result.claim_support === options.expect ? 0 : 1
+    return citableResults(result).every(({ claim_support }) => claim_support === options.expect) ? 0 : 1
   }
   const asJson = options.json
   switch (ending.kind) {

@@ -1,10 +1,10 @@
-// What a purchase prints for people: verdict, quotes with links, flags, receipt, and whether the result is proved.
+// What a purchase prints for people: verdicts, quotes with links, flags, receipt, and whether the result is proved.
 import { visible } from '../arguments.ts'
 import type { Bought } from '../batch/purchase.ts'
 import { textFragmentUrl } from '../citation.ts'
 import { inWords } from '../document-words.ts'
 import { flagInWords } from '../flag-words.ts'
-import type { ClaimSupport } from '../result.ts'
+import type { ClaimResult, ClaimSupport, PurchaseResult } from '../result.ts'
 import { verdictInWords } from '../verdict-words.ts'
 import { paint } from './output.ts'
 import type { Proof } from './trust.ts'
@@ -20,20 +20,11 @@ const COLOURS: Record<ClaimSupport, 'green' | 'red' | 'yellow'> = {
 }
 
 export function wordsOf({ result, isEarlier, costUsd }: Bought, proof: Proof, colour: Paint = paint): string {
-  const { claim_support, claim, source, explanation, evidence, risk_flags, checked_at, payment, receipt } = result
+  const { payment, receipt } = result
   const lines = proof.ok
     ? []
     : [colour('red', 'This result does not verify. Do not trust what it says:'), `  ${visible(proof.words)}`, '']
-  const head = colour(COLOURS[claim_support] ?? 'yellow', visible(claim_support))
-  lines.push(`${head}: ${visible(verdictInWords(claim_support))}`, '')
-  lines.push(`Claim:   ${visible(claim)}`, `Page:    ${visible(source.final_url)}`)
-  lines.push(`Read on: ${dateOf(checked_at)}`, '', visible(explanation))
-  for (const quote of evidence) {
-    lines.push('', `  ${colour('bold', visible(quote.stance))}: “${visible(quote.quote)}”`)
-    lines.push(`  ${visible(textFragmentUrl(result, quote))}`)
-  }
-  if (risk_flags.length > 0) lines.push('', 'What raises doubt:')
-  for (const flag of risk_flags) lines.push(`  ${visible(flagInWords(flag))} (${visible(flag)})`)
+  lines.push(...('claims' in result ? manyInWords(result, colour) : oneInWords(result, colour)))
   const money = payment.simulated ? `${payment.mode} mode: no money moved` : `${costUsd} USDC`
   lines.push(
     '',
@@ -41,6 +32,56 @@ export function wordsOf({ result, isEarlier, costUsd }: Bought, proof: Proof, co
   )
   if (proof.ok) lines.push(`Proved:  ${visible(proof.words)}`)
   return `${lines.join('\n')}\n`
+}
+
+function oneInWords(result: Extract<PurchaseResult, { claim: string }>, colour: Paint): string[] {
+  return [
+    headOf(result.claim_support, colour),
+    '',
+    `Claim:   ${visible(result.claim)}`,
+    ...pageInWords(result),
+    '',
+    ...findingInWords(result, result, colour),
+  ]
+}
+
+function manyInWords(result: Extract<PurchaseResult, { claims: unknown }>, colour: Paint): string[] {
+  const { claims, context } = result
+  const sums = new Map<string, number>()
+  for (const { claim_support } of claims) sums.set(claim_support, (sums.get(claim_support) ?? 0) + 1)
+  const found = [...sums].map(([verdict, times]) => `${times} ${visible(verdict)}`).join(', ')
+  const lines = [`${claims.length} ${claims.length === 1 ? 'claim' : 'claims'}: ${found}`, '', ...pageInWords(result)]
+  if (context !== undefined) lines.push(`Context: ${visible(context)}`)
+  for (const [i, one] of claims.entries()) {
+    lines.push('', `${i + 1}. ${headOf(one.claim_support, colour)}`, `Claim:   ${visible(one.claim)}`)
+    if (one.claim_as_read !== undefined) lines.push(`Read as: ${visible(one.claim_as_read)}`)
+    lines.push(...findingInWords(result, one, colour))
+  }
+  return lines
+}
+
+function headOf(verdict: ClaimSupport, colour: Paint): string {
+  return `${colour(COLOURS[verdict] ?? 'yellow', visible(verdict))}: ${visible(verdictInWords(verdict))}`
+}
+
+function pageInWords({ source, checked_at }: PurchaseResult): string[] {
+  return [`Page:    ${visible(source.final_url)}`, `Read on: ${dateOf(checked_at)}`]
+}
+
+/** Explanation, quotes and flags. */
+function findingInWords(
+  result: PurchaseResult,
+  { explanation, evidence, risk_flags }: Pick<ClaimResult, 'explanation' | 'evidence' | 'risk_flags'>,
+  colour: Paint,
+): string[] {
+  const lines = [visible(explanation)]
+  for (const quote of evidence) {
+    lines.push('', `  ${colour('bold', visible(quote.stance))}: “${visible(quote.quote)}”`)
+    lines.push(`  ${visible(textFragmentUrl(result, quote))}`)
+  }
+  if (risk_flags.length > 0) lines.push('', 'What raises doubt:')
+  for (const flag of risk_flags) lines.push(`  ${visible(flagInWords(flag))} (${visible(flag)})`)
+  return lines
 }
 
 function dateOf(checkedAt: string): string {

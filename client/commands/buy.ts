@@ -14,7 +14,7 @@ export const PURCHASE = {
     value: 'FILE',
     help: 'holds the key that pays, mode 600; default: COUNTERSIGN_WALLET, which names\nthe file or is the key',
   },
-  'max-price': { type: 'string', value: 'USD', default: '0.05', help: 'the most that one verification may cost; 0.05' },
+  'max-price': { type: 'string', value: 'USD', default: '0.05', help: 'the most that one purchase may cost; 0.05' },
   budget: {
     type: 'string',
     value: 'USD',
@@ -33,27 +33,35 @@ export const PURCHASE = {
 } as const
 
 export const buy = command({
-  summary: 'buy the verdict of a page on a claim',
-  operands: ['URL', 'CLAIM'],
+  summary: 'buy the verdict of a page on a claim, or on up to ten',
+  operands: ['URL', 'CLAIM', '[CLAIM...]'],
   usage: '--service URL --wallet FILE',
   about:
     'Prints price and recipient, asks, pays, waits, verifies the result offline, and prints verdict and quotes. Killed and\n' +
     'run again it goes on with the payment that it made: the same page, claim and options are never paid twice. A\n' +
     'finished purchase is shown again for 24 hours; --again buys anew.\n\n' +
+    'Up to ten claims on one page are one purchase: the page is read once, there is one payment and one receipt. That costs\n' +
+    "0.03 USDC, and 0.01 for each claim after the first. --context says what words such as 'it' refer to.\n\n" +
     'Without --pin or --keys the key of the first use is kept in the folder of --journal, and needed from then on.',
   examples: [
     "countersign buy https://example.org/ 'It says so.' --service https://service.example --wallet wallet.key",
     "countersign buy https://example.org/ 'It says so.' --yes --json --budget 6.00 --budget-file spent.jsonl",
     "countersign buy https://example.org/ 'It says so.' --yes --expect contradicts --out result.json",
+    "countersign buy https://example.org/ 'It opened in 1874.' 'It has three piers.' --context 'The harbour of Kelby'",
   ],
   exitStatus:
-    '0 the page supports the claim, or the verdict is that of --expect; 1 any other verdict; 2 wrong usage,\n' +
+    '0 the page supports every claim, or each verdict is that of --expect; 1 any other verdict; 2 wrong usage,\n' +
     'or the question was answered with no; 3 the price or the budget forbids it; 4 failed, and nothing was charged;\n' +
     '5 paid, but the result does not verify; 6 still pending: the same command goes on; 130 interrupted: the same\n' +
     'command goes on.',
   options: {
     ...PURCHASE,
-    expect: { type: 'string', value: 'VERDICT', help: `end with 0 for this verdict: ${VERDICTS.join(', ')}` },
+    context: { type: 'string', value: 'TEXT', help: 'what the claims refer to, at most 1,000 characters; no evidence' },
+    expect: {
+      type: 'string',
+      value: 'VERDICT',
+      help: `end with 0 for this verdict on every claim:\n${VERDICTS.join(', ')}`,
+    },
     'max-age': {
       type: 'string',
       value: 'SECONDS',
@@ -62,10 +70,10 @@ export const buy = command({
     out: { type: 'string', value: 'FILE', help: 'write the bytes of the result to this file' },
     again: { type: 'boolean', help: 'buy anew what was bought within the last 24 hours' },
   },
-  run: async ([url = '', claim = ''], options) => {
+  run: async ([url = '', ...claims], options) => {
     const { expect } = options
     if (expect !== undefined && !VERDICTS.some((one) => one === expect))
       throw new UsageError(`--expect ${expect} is none of ${VERDICTS.join(', ')}.`)
-    return (await import('./buy-run.ts')).runBuy(url, claim, options)
+    return (await import('./buy-run.ts')).runBuy(url, claims, options)
   },
 })

@@ -7,6 +7,7 @@ import { type Journal, JournalError } from '../batch/journal.ts'
 import { LockedError } from '../batch/lock.ts'
 import { DamagedFileError } from '../batch/log-file.ts'
 import { parseUsd } from '../batch/money.ts'
+import { inputOf, priceOf, type Question } from '../batch/order.ts'
 import type { OutputFiles } from '../batch/output-files.ts'
 import { Pace } from '../batch/pace.ts'
 import type { Row } from '../batch/rows.ts'
@@ -20,7 +21,7 @@ import { endAtSignals, stopAtSignals } from './signals.ts'
 
 /** Milliseconds for one row: longer than any settlement takes that succeeds. */
 const ROW_MS = 600_000
-/** Most rows for which the terms are requested, because the service may refuse the first rows themselves. */
+/** Most questions for which the terms are requested, because the service may refuse the first of them. */
 const MAX_ASKED = 5
 
 /**
@@ -46,27 +47,32 @@ export function budgetOf(text: string | undefined): bigint {
   return atoms
 }
 
-/** The terms of the first row that the service names terms for, checked. Pays nothing. */
+/** The terms of the first question that the service names terms for, checked. Pays nothing. */
 export async function askTerms(
   service: string,
-  rows: readonly Pick<Row, 'source_url' | 'claim'>[],
+  questions: readonly Question[],
   wallet: Wallet,
   { price, payment_mode }: Capabilities,
 ): Promise<Terms> {
   let last: unknown
-  for (const { source_url, claim } of rows.slice(0, MAX_ASKED)) {
-    const asked = new Countersign({ baseUrl: service }).verifySource(
-      { source_url, claim },
-      { idempotencyKey: createIdempotencyKey() },
-    )
+  for (const question of questions.slice(0, MAX_ASKED)) {
+    const client = new Countersign({ baseUrl: service })
+    const options = { idempotencyKey: createIdempotencyKey() }
+    const asked: Promise<unknown> =
+      'claims' in question
+        ? client.verifyClaims(inputOf(question), options)
+        : client.verifySource(inputOf(question), options)
     const error = await asked.then(
       () => new Error('The service gave a result away under a new key.'),
       (error: unknown) => error,
     )
     if (error instanceof CountersignError && error.paymentRequired)
-      return pinTerms(error.paymentRequired, wallet, { priceAtoms: price.amount_atomic, mode: payment_mode })
+      return pinTerms(error.paymentRequired, wallet, {
+        priceAtoms: String(priceOf(BigInt(price.amount_atomic), question)),
+        mode: payment_mode,
+      })
     last = error
-    // A page that is temporarily unavailable concerns only that row.
+    // A page that is temporarily unavailable concerns only that question.
     if (!(error instanceof CountersignError) || (error.retryable && error.status !== 422)) break
   }
   throw last

@@ -106,7 +106,8 @@ async function purchase(rows: Row[], { kept, home, options }: Purchase): Promise
   if (left.length === 0 || earlier.isInterrupted) return earlier
   printPlan(left.length, { kept: kept + rows.length - left.length, price, cap, capabilities })
   note(`Paid to ${visible(terms.payTo)} on ${visible(terms.network)}, from ${ownAddress(wallet, terms)}.\n`)
-  if (!(await confirm(questionOf(left.length, price, capabilities, 'verdict'), yes))) return earlier
+  if (!(await confirm(questionOf(left.length, price * BigInt(left.length), capabilities, 'verdict'), yes)))
+    return earlier
   const { verdicts, spent, isInterrupted } = await buy(left, terms, { folder, options: less(options, earlier.spent) })
   return { verdicts: new Map([...earlier.verdicts, ...verdicts]), spent: earlier.spent + spent, isInterrupted }
 }

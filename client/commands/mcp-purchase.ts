@@ -2,8 +2,9 @@
 import { acceptedContent, inputRequired } from '@modelcontextprotocol/server'
 import { UsageError } from '../arguments.ts'
 import { formatUsd } from '../batch/money.ts'
-import type { Bought, Ending, Question } from '../batch/purchase.ts'
-import { textFragmentUrl } from '../citation.ts'
+import type { SourceQuestion } from '../batch/order.ts'
+import type { Bought, Ending } from '../batch/purchase.ts'
+import { citableResults, textFragmentUrl } from '../citation.ts'
 import { flagInWords } from '../flag-words.ts'
 import { clip, failed, type McpTool, said, type ToolContext, type ToolOutcome, textOf } from './mcp-tool.ts'
 import type { Offer, Purse } from './purchasing.ts'
@@ -63,7 +64,7 @@ export function buildPaidTool(purse: Purse | null, { yes }: { yes?: boolean }): 
   }
 }
 
-function questionOf(given: Record<string, unknown>): Question {
+function questionOf(given: Record<string, unknown>): SourceQuestion {
   const { max_age_seconds: age, again } = given
   if (again !== undefined && typeof again !== 'boolean') throw new UsageError('again is true or false.')
   if (age !== undefined && typeof age !== 'number') throw new UsageError('max_age_seconds is a number.')
@@ -77,7 +78,7 @@ interface Terms {
   context: ToolContext
 }
 
-async function buy(purse: Purse, question: Question, { again, yes, context }: Terms): Promise<ToolOutcome> {
+async function buy(purse: Purse, question: SourceQuestion, { again, yes, context }: Terms): Promise<ToolOutcome> {
   let outcome: ToolOutcome | null = null
   // Hosts give up after a minute; the purchase goes on with the next call.
   const patience = AbortSignal.timeout(PATIENCE_MS)
@@ -106,7 +107,7 @@ async function buy(purse: Purse, question: Question, { again, yes, context }: Te
   return outcome ?? failed('failed', 'The purchase ended without an outcome.', true)
 }
 
-function ask({ source_url, claim }: Question, { terms, capabilities }: Offer): ToolOutcome {
+function ask({ source_url, claim }: SourceQuestion, { terms, capabilities }: Offer): ToolOutcome {
   const isReal = capabilities.payment_mode === 'mainnet'
   const price = `${formatUsd(BigInt(terms.amount))} USDC${isReal ? '' : ` (${capabilities.payment_mode} mode: not real money)`}`
   const message = `Pay ${price} to verify this claim against ${clip(source_url, 300)}?\n${clip(claim, 500)}`
@@ -140,7 +141,9 @@ function describe(ending: Ending, proof: Proof | null): ToolOutcome {
 }
 
 function describeResult(bought: Bought, proof: Proof): ToolOutcome {
-  const { result, costUsd, isEarlier } = bought
+  const { costUsd, isEarlier } = bought
+  // The tool takes one claim, so the result has one.
+  const result = citableResults(bought.result)[0]!
   const { claim_support, explanation, evidence, risk_flags, source, checked_at, receipt, payment } = result
   const quotes = evidence.map((quote) => ({
     stance: quote.stance,

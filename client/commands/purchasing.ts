@@ -3,8 +3,9 @@ import { UsageError, visible } from '../arguments.ts'
 import { type Budget, BudgetError, openRunBudget } from '../batch/budget.ts'
 import { TermsError } from '../batch/buyer.ts'
 import { formatUsd, parseUsd } from '../batch/money.ts'
+import { priceOf } from '../batch/order.ts'
 import { buyOnce, type Ending, hasOpenPayment, type Question } from '../batch/purchase.ts'
-import { findFault } from '../batch/rows.ts'
+import { questionFault } from '../batch/rows.ts'
 import { Countersign, CountersignError } from '../client.ts'
 import type { Capabilities } from '../discovery.ts'
 import type { Terms, Wallet } from '../wallet.ts'
@@ -80,7 +81,7 @@ export class Purse {
     hooks: Hooks,
     show: (ending: Ending, proof: Proof | null) => Promise<void>,
   ): Promise<void> {
-    const fault = findFault(question, question.source_url, question.claim)
+    const fault = questionFault(question)
     if (fault) throw new UsageError(`Nothing can be bought: ${fault}.`)
     const { journal: folder, 'budget-file': budgetFile } = this.#options
     const capabilities = await this.#capabilities().catch((error: unknown) => error)
@@ -136,7 +137,7 @@ export class Purse {
   }
 
   async #askTerms(question: Question, capabilities: Capabilities, network: string): Promise<Terms> {
-    this.#checkPrice(BigInt(capabilities.price.amount_atomic))
+    this.#checkPrice(priceOf(BigInt(capabilities.price.amount_atomic), question))
     const terms = await askTerms(this.service, [question], this.#wallet, capabilities)
     if (terms.network !== network)
       throw new TermsError(`The service asks for ${terms.network}, and names ${network} first.`)
@@ -146,9 +147,7 @@ export class Purse {
 
   #checkPrice(price: bigint): void {
     if (price <= this.#maxPrice) return
-    throw new BudgetError(
-      `A verification costs ${formatUsd(price)} USDC, more than --max-price ${formatUsd(this.#maxPrice)}.`,
-    )
+    throw new BudgetError(`This costs ${formatUsd(price)} USDC, more than --max-price ${formatUsd(this.#maxPrice)}.`)
   }
 
   async #withoutService(error: Error, question: Question, folder: string): Promise<Ending> {

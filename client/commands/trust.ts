@@ -8,7 +8,7 @@ import { LogFile } from '../batch/log-file.ts'
 import type { Question } from '../batch/purchase.ts'
 import type { Check } from '../checks.ts'
 import { Countersign } from '../client.ts'
-import type { VerificationResult } from '../result.ts'
+import type { PurchaseResult } from '../result.ts'
 import { type PinnedKey, trustIntroduced, verifyResult } from '../verification.ts'
 import { readKeys } from './files.ts'
 import { signatureCheck } from './signature-check.ts'
@@ -62,7 +62,7 @@ export class Trust {
   }
 
   /** Whether the result proves, offline where a key is known, and answers this question. */
-  async examine(result: VerificationResult, question: Question): Promise<Proof> {
+  async examine(result: PurchaseResult, question: Question): Promise<Proof> {
     const asked = askedFaults(result, question)
     const { key_id, pubkey_hex } = result.receipt?.attestation ?? {}
     const name = `${key_id}:${pubkey_hex}`
@@ -85,7 +85,7 @@ export class Trust {
   }
 
   /** Without a known key the published one is taken, if everything else proves, and kept. */
-  async #examineFirst(result: VerificationResult, asked: Check[]): Promise<Proof> {
+  async #examineFirst(result: PurchaseResult, asked: Check[]): Promise<Proof> {
     const { key_id, pubkey_hex } = result.receipt?.attestation ?? {}
     const published = await new Countersign({ baseUrl: this.#service }).keys()
     const key = published.find((one) => one.key_id === key_id && one.pubkey_hex === pubkey_hex && one.use === 'receipt')
@@ -121,11 +121,20 @@ export class Trust {
 }
 
 /** A genuine result of another question is no answer to this one. */
-function askedFaults({ claim, source }: VerificationResult, question: Question): Check[] {
+function askedFaults(result: PurchaseResult, question: Question): Check[] {
   const check = (name: string, ok: boolean, detail: string): Check => (ok ? { name, ok } : { name, ok, detail })
+  const page = check('asked_page', result.source?.requested_url === question.source_url, 'it is about another page')
+  if (!('claims' in question)) {
+    const isAsked = 'claim' in result && result.claim === question.claim
+    return [page, check('asked_claim', isAsked, 'it is about another claim')]
+  }
+  const told = 'claims' in result && Array.isArray(result.claims) ? result.claims : []
+  const isAsked = told.length === question.claims.length && told.every(({ claim }, i) => claim === question.claims[i])
+  const context = 'context' in result ? result.context : undefined
   return [
-    check('asked_page', source?.requested_url === question.source_url, 'it is about another page'),
-    check('asked_claim', claim === question.claim, 'it is about another claim'),
+    page,
+    check('asked_claims', isAsked, 'it is about other claims'),
+    check('asked_context', context === question.context, 'the claims were read with another context'),
   ]
 }
 

@@ -327,3 +327,121 @@ t.test('a service that is away: 4 before a payment, 6 after one', async (t) => {
   }
   t.match(await buy('Three piers, in silence.'), { code: 4, stderr: /Nothing was charged/ })
 })
+
+t.test('several claims on one page are one purchase', async (t) => {
+  const claims = [
+    'The harbour has three piers in all.',
+    'Ships first came in 1901.',
+    'A lighthouse and three piers stand.',
+  ]
+  const many = (args: string[], more: Parameters<typeof countersign>[1] = {}) =>
+    countersign(['buy', page, ...claims, '--journal', path('many'), '--yes', ...args], { env, ...more })
+  const before = await settled()
+
+  await t.test('price, words and JSON, and every verdict must be the expected one', async (t) => {
+    t.match(await many(['--max-price', '0.04']), { code: 3, stderr: /costs 0\.05 USDC, more than --max-price 0\.04/ })
+    t.match(await many(['--budget', '0.04']), { code: 3, stderr: /budget is reached/ })
+    const bought = await many(['--out', path('many.json'), '--context', 'The harbour of Kelby'])
+    t.equal(bought.code, 1, bought.stderr)
+    t.match(
+      bought.stderr,
+      /^3 claims in one purchase for 0\.05 USDC \(0\.03, and 0\.01 for each further claim\), paid to 0x/,
+    )
+    t.match(bought.stdout, /^3 claims: 2 supports, 1 contradicts\n\nPage: {4}https:/)
+    t.match(
+      bought.stdout,
+      /\nContext: The harbour of Kelby\n\n1\. supports: The page says so\nClaim: {3}The harbour has/,
+    )
+    t.match(bought.stdout, /\n\n2\. contradicts: The page says otherwise\nClaim: {3}Ships first came in 1901\.\n/)
+    t.match(bought.stdout, /\n {2}contradicts: “.*opened in 1874.*”\n {2}https:\S+#:~:text=/)
+    t.match(bought.stdout, /\nReceipt: serial \d+, offline mode: no money moved\nProved: {2}signed by key/)
+    t.equal(await settled(), before + 1)
+    const result = json(readFileSync(path('many.json'), 'utf8'))
+    t.match(result, { verification_type: 'source_claims', payment: { amount_atomic: '50000' } })
+    const asJson = await many(['--json', '--context', 'The harbour of Kelby'])
+    t.same(json(asJson.stdout), {
+      result,
+      verified: true,
+      cost_usd: '0.05',
+      receipt_serial: result.receipt.attestation.serial,
+    })
+    t.equal(await settled(), before + 1, 'shown again for nothing')
+    const expected = (verdict: string, ...some: string[]) =>
+      countersign(['buy', page, ...some, '--journal', path('many'), '--yes', '--expect', verdict], { env })
+    const two = [claims[0], claims[2]] as string[]
+    t.match(await expected('supports', ...two), { code: 0, stdout: /^2 claims: 2 supports\n/ })
+    t.match(await expected('contradicts', ...two), { code: 1 })
+    t.equal(await settled(), before + 2)
+  })
+
+  await t.test('wrong usage buys nothing', async (t) => {
+    const paid = await settled()
+    const eleven = Array.from({ length: 11 }, (_, n) => `Pier ${n} stands.`)
+    const cases: [claims: string[], message: RegExp, args?: string[]][] = [
+      [eleven, /there are 11 claims, and one purchase has at most 10/],
+      [['Piers stand.', 'Ships come.', 'Piers stand.'], /claim 3 is claim 1 again/],
+      [['Piers stand.', ' '], /claim 2: claim is missing/],
+      [['Piers stand.'], /context is empty/, ['--context', ' ']],
+      [['Piers stand.'], /context is longer than 1000/, ['--context', 'x'.repeat(1001)]],
+    ]
+    for (const [claims, message, args = []] of cases) {
+      const { code, stdout, stderr } = await countersign(
+        ['buy', page, ...claims, '--journal', path('many'), '--yes', ...args],
+        { env },
+      )
+      t.same([code, stdout], [2, ''], String(message))
+      t.match(stderr, message)
+    }
+    t.equal(await settled(), paid)
+  })
+
+  await t.test('killed with the payment sent, and run again: one payment', async (t) => {
+    const paid = await settled()
+    const args = ['--max-price', '0.12', '--budget', '1', '--budget-file', path('many-money.jsonl')]
+    const child = spawn(
+      process.execPath,
+      [CLI, 'buy', page, ...claims, '--journal', path('many-killed'), '--yes', ...args],
+      { env: { ...BARE_ENV, ...env } },
+    )
+    gateway.hook = async (one, forward) => {
+      if (!one.isPaid) return forward()
+      await forward()
+      return deadAfter(() => child.kill('SIGKILL'))
+    }
+    const [code] = await once(child, 'close')
+    t.equal(code, null, 'it was killed')
+    gateway.hook = plain
+    t.match(await many(['--journal', path('many-killed'), ...args]), { code: 1, stdout: /^3 claims: 2 supports/ })
+    t.equal(await settled(), paid + 1)
+    const spent = readFileSync(path('many-money.jsonl'), 'utf8').trim().split('\n').map(json)
+    t.match(spent, [{ atoms: '50000' }])
+    const paths = gateway.received.filter(({ isPaid }) => isPaid).map((one) => one.path)
+    t.same([...new Set(paths)], ['/api/agent/v1/verify-claims'])
+  })
+
+  await t.test('a result of other claims is no answer', async (t) => {
+    const other = json(readFileSync(path('many.json'), 'utf8'))
+    gateway.hook = async (_, forward) => {
+      const answer = await forward()
+      const isResult = answer.status === 200 && answer.bytes.includes('"source_claims"')
+      return isResult ? { ...answer, bytes: Buffer.from(JSON.stringify(other)) } : answer
+    }
+    const own = ['The three piers are old.', 'Its three piers are long.', 'Three piers, all in all.']
+    const lied = await countersign(['buy', page, ...own, '--journal', path('many-lied'), '--yes'], { env })
+    t.equal(lied.code, 6, 'not what was asked for, so no result')
+    gateway.hook = plain
+    const { code } = await countersign(['buy', page, ...own, '--journal', path('many-lied'), '--yes'], { env })
+    t.equal(code, 0)
+    gateway.hook = async (_, forward) => {
+      const answer = await forward()
+      const isResult = answer.status === 200 && answer.bytes.includes('"source_claims"')
+      if (!isResult) return answer
+      return {
+        ...answer,
+        bytes: Buffer.from(answer.bytes.toString().replace('"stance":"supports"', '"stance":"mentions"')),
+      }
+    }
+    const changed = await countersign(['buy', page, ...own, '--journal', path('many-changed'), '--yes'], { env })
+    t.match(changed, { code: 5, stdout: /^This result does not verify\..*\n.*result_sha256/ })
+  })
+})
