@@ -32,6 +32,7 @@ const ROOMS = [
   'server/alerts',
   'server/watchdogs',
   'server/citations',
+  'server/free-work',
   'server/quotes',
   'server/looks',
   'server/leases',

@@ -11,12 +11,11 @@ import { isConnectionLoss } from '../server/db/connection-loss.ts'
 import { type JobName, jobs } from '../server/db/jobs.ts'
 import { transact } from '../server/db/pool.ts'
 import { InterruptedError } from '../server/db/queue.ts'
+import { sweep } from '../server/free-work/jobs.ts'
 import { pruneJournals } from '../server/journal/bounds.ts'
 import { expireLooks } from '../server/looks/look.ts'
-import { takeLook } from '../server/looks/reading.ts'
-import { sweepLooks } from '../server/looks/sweep.ts'
-import { checkQuotes } from '../server/quotes/check.ts'
-import { sweepQuoteChecks } from '../server/quotes/sweep.ts'
+import { LOOKS, takeLook } from '../server/looks/reading.ts'
+import { checkQuotes, QUOTE_CHECKS } from '../server/quotes/check.ts'
 import { fillMiddles } from '../server/receipts/blocks.ts'
 import { withSubject } from '../server/telemetry.ts'
 import { inTrace, processing } from '../server/tracing/spans.ts'
@@ -67,8 +66,8 @@ export function buildTasks(work: Work, deliveries: DeliveryLoop): TaskList {
     }),
     sweep_requests: taskOf(jobs.sweep_requests, async () => {
       // Before the sweep of requests, which deletes jobs without attempts.
-      await sweepQuoteChecks(work)
-      await sweepLooks(work)
+      await sweep(QUOTE_CHECKS, work)
+      await sweep(LOOKS, work)
       await sweepRequests(work)
       await recallLines(work.db, work.origins)
       await recallAlerts(work.db)

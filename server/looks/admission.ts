@@ -6,8 +6,8 @@ import { ADDRESS_LIMITS, refuseToday } from '../accounts/tiers.ts'
 import type { TrySettings } from '../config/looks.ts'
 import { enqueue } from '../db/jobs.ts'
 import { nothing, sql, type Tx } from '../db/pool.ts'
+import { type FreeWork, requireRoomIn, tooManyAtATime } from '../free-work/limits.ts'
 import { canonicalJson, sha256 } from '../receipts/format.ts'
-import { type FreeWork, requireRoomIn, tooManyAtATime } from '../verification/free-work.ts'
 import { KEEP_SECONDS, type LookInput, lookJob, PAUSE_SECONDS } from './look.ts'
 
 /** The priority of the first look in flight of an address: later than verifications, which are paid. */

@@ -9,9 +9,9 @@
 // A pending look has a job. A crash at any time leaves it pending, and its job, or the sweep, begins it again: it has no effect
 // outside its own row.
 import { z } from 'zod'
-import { enqueue } from '../db/jobs.ts'
-import { column, type Database, nothing, sql, type Tx } from '../db/pool.ts'
+import { type Database, nothing, sql, type Tx } from '../db/pool.ts'
 import type { AppError } from '../errors.ts'
+import type { Held } from '../free-work/jobs.ts'
 import type { Assessment } from '../interface/assessment.ts'
 import { LIMITS } from '../interface/limits.ts'
 import type { Observation } from '../interface/observation.ts'
@@ -97,8 +97,6 @@ export function claimLook(db: Database, id: string, attempt: string): Promise<Wo
     returning id, attempt, encode(address_key, 'hex') address_key, body, sample, domain, priority, changed_at`)
 }
 
-type Held = Pick<WorkingLook, 'id' | 'attempt'>
-
 /** Whether this attempt still holds the look. If so, no other attempt can take it before the transaction ends. */
 export function holdsLook(tx: Tx, { id, attempt }: Held): Promise<boolean> {
   return tx.exists(sql.type(z.object({ held: z.number() }))`
@@ -134,7 +132,7 @@ export async function failLook(
 }
 
 /** Records what a look waits for. */
-export async function storeWait(tx: Tx, id: string, wait: Waiting): Promise<void> {
+export async function storeWait(tx: Tx, { id }: Held, wait: Waiting): Promise<void> {
   await tx.query(sql.type(nothing)`
     update looks set stage = 'waiting', waiting = ${JSON.stringify(wait)}::json where id = ${id}`)
 }
@@ -145,26 +143,6 @@ const MAX_ATTEMPTS = 3
 export function lookJob({ id, priority }: { id: string; priority: number }) {
   const payload = { look_id: id }
   return { name: 'take_look' as const, payload, key: `look:${id}`, priority, maxAttempts: MAX_ATTEMPTS }
-}
-
-const heldRow = z.object({ id: z.string(), priority: z.number(), attempts: z.int() })
-
-/** Lets the jobs of the looks that these attempts still hold run at a later time. */
-export async function postponeLooks(
-  tx: Tx,
-  fetches: readonly { id: string; attempt: string; attemptsLeft: number }[],
-  runAt: Date,
-): Promise<void> {
-  const held = await tx.any(sql.type(heldRow)`
-    select l.id::text, l.priority, t.attempts from looks l
-    join unnest(${column(fetches, 'text', ({ id }) => id)}, ${column(fetches, 'text', ({ attempt }) => attempt)},
-                ${column(fetches, 'int4', ({ attemptsLeft }) => attemptsLeft)})
-      as t (id, attempt, attempts) on l.id = t.id::uuid and l.attempt = t.attempt::uuid
-    where l.state = 'pending' order by l.id for update of l`)
-  await enqueue(
-    tx,
-    held.map((look) => ({ ...lookJob(look), maxAttempts: look.attempts, runAt })),
-  )
 }
 
 /** Drops pages, claims and answers that are past their time. What is left of the rows counts for their day. @returns rows */

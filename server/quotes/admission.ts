@@ -6,8 +6,8 @@ import { lockAccount } from '../accounts/account.ts'
 import { ADDRESS_LIMITS, dailyLimit, LIMITS, refuseToday, type Tier } from '../accounts/tiers.ts'
 import { enqueue } from '../db/jobs.ts'
 import { nothing, sql, type Tx } from '../db/pool.ts'
+import { type FreeWork, requireRoomIn, tooManyAtATime } from '../free-work/limits.ts'
 import { canonicalJson, sha256 } from '../receipts/format.ts'
-import { type FreeWork, requireRoomIn, tooManyAtATime } from '../verification/free-work.ts'
 import { checkJob, countPagesToday, PAUSE_SECONDS, type QuoteCheckInput } from './quote-check.ts'
 
 /** The priority of the first check in flight of an account: later than verifications, which are paid. */

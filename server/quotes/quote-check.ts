@@ -10,9 +10,9 @@
 import { promisify } from 'node:util'
 import { gunzip, gzip } from 'node:zlib'
 import { z } from 'zod'
-import { enqueue } from '../db/jobs.ts'
-import { column, type Database, nothing, sql, type Tx } from '../db/pool.ts'
+import { type Database, nothing, sql, type Tx } from '../db/pool.ts'
 import type { AppError } from '../errors.ts'
+import type { Held } from '../free-work/jobs.ts'
 import { verificationInput } from '../interface/result.ts'
 import { sha256Hex, text, timestamp } from '../interface/scalars.ts'
 import { type Waiting, waiting } from '../verification/request.ts'
@@ -122,7 +122,7 @@ export function claimCheck(db: Database, id: string, attempt: string): Promise<W
 }
 
 /** Whether this attempt still holds the check. If so, no other attempt can take it before the transaction ends. */
-export function holdsCheck(tx: Tx, check: Pick<WorkingCheck, 'id' | 'attempt'>): Promise<boolean> {
+export function holdsCheck(tx: Tx, check: Held): Promise<boolean> {
   return tx.exists(sql.type(z.object({ held: z.number() }))`
     select 1 held from quote_checks where id = ${check.id} and attempt = ${check.attempt} and state = 'pending' for update`)
 }
@@ -160,7 +160,7 @@ export async function findPageText(db: Database, id: string): Promise<string | n
  */
 export async function failCheck(
   tx: Tx,
-  check: Pick<WorkingCheck, 'id' | 'attempt'>,
+  check: Held,
   { code, message, retryable }: AppError,
   { counts }: { counts: boolean },
 ): Promise<boolean> {
@@ -180,7 +180,7 @@ export async function failCheck(
 }
 
 /** Records what a check waits for. `begun`: a request was sent to the host. */
-export async function storeWait(tx: Tx, id: string, wait: Waiting, begun: boolean): Promise<void> {
+export async function storeWait(tx: Tx, { id }: Held, wait: Waiting, begun: boolean): Promise<void> {
   await tx.query(sql.type(nothing)`
     update quote_checks set waiting = ${JSON.stringify(wait)}::json, begun = begun or ${begun} where id = ${id}`)
 }
@@ -192,26 +192,6 @@ export function checkJob({ id, priority }: { id: string; priority: number }) {
 }
 
 const MAX_ATTEMPTS = 3
-
-const heldRow = z.object({ id: z.string(), priority: z.number(), attempts: z.int() })
-
-/** Lets the jobs of the checks that these attempts still hold run at a later time. */
-export async function postponeChecks(
-  tx: Tx,
-  fetches: readonly { id: string; attempt: string; attemptsLeft: number }[],
-  runAt: Date,
-): Promise<void> {
-  const held = await tx.any(sql.type(heldRow)`
-    select c.id::text, c.priority, t.attempts from quote_checks c
-    join unnest(${column(fetches, 'text', ({ id }) => id)}, ${column(fetches, 'text', ({ attempt }) => attempt)},
-                ${column(fetches, 'int4', ({ attemptsLeft }) => attemptsLeft)})
-      as t (id, attempt, attempts) on c.id = t.id::uuid and c.attempt = t.attempt::uuid
-    where c.state = 'pending' order by c.id for update of c`)
-  await enqueue(
-    tx,
-    held.map((check) => ({ ...checkJob(check), maxAttempts: check.attempts, runAt })),
-  )
-}
 
 /** Checks of the account that are not finished. */
 export function countPending(tx: Tx, accountId: string): Promise<number> {

@@ -3,8 +3,9 @@ import { randomUUID } from 'node:crypto'
 import t from 'tap'
 import { pruneAccounts } from '../../server/accounts/pruning.ts'
 import { ADDRESS_LIMITS, PUBLIC_LIMITS } from '../../server/accounts/tiers.ts'
+import { sweep } from '../../server/free-work/jobs.ts'
 import { expireLooks } from '../../server/looks/look.ts'
-import { sweepLooks } from '../../server/looks/sweep.ts'
+import { LOOKS } from '../../server/looks/reading.ts'
 import { openWork } from '../../workers/context.ts'
 import { openRunner } from '../../workers/runner.ts'
 import { openSlowPage } from '../api-harness.ts'
@@ -165,7 +166,7 @@ t.test('a look that lost its job gets another, and one that kills its worker fai
   const answer = look(front, body)
   await until(async () => (await front.tables.query('select from looks')).rowCount === 1)
   await front.tables.query('delete from graphile_worker._private_jobs')
-  t.same(await sweepLooks(work, 0), { requeued: 1, failed: 0 })
+  t.same(await sweep(LOOKS, work, 0), { requeued: 1, failed: 0 })
   await queue.drain()
   t.equal((await answer).status, 200)
 
@@ -173,6 +174,6 @@ t.test('a look that lost its job gets another, and one that kills its worker fai
   const failing = look(front, other)
   await until(async () => (await front.tables.query(`select from looks where state = 'pending'`)).rowCount === 1)
   await front.tables.query('update graphile_worker._private_jobs set attempts = max_attempts')
-  t.same(await sweepLooks(work), { requeued: 0, failed: 1 })
+  t.same(await sweep(LOOKS, work), { requeued: 0, failed: 1 })
   t.match(await failing, { status: 422, body: { error: { code: 'execution_failed', retryable: true } } })
 })

@@ -5,7 +5,7 @@ import { completedResult } from '../../server/interface/result.ts'
 import { SAMPLES, samplePath } from '../../server/looks/samples.ts'
 import { harbourClaim, PAGE, payingFetch, startSystem } from '../system.ts'
 import { until } from '../until.ts'
-import { linesOf, look } from './looking.ts'
+import { linesOf, look, lookToEnd } from './looking.ts'
 
 const MEMBERS = [
   'claim_support',
@@ -159,7 +159,7 @@ t.test('the samples go through the assessor, and are not read over the network',
   await until(async () => (await fetch(system.url('/readyz'))).status === 200)
   for (const sample of SAMPLES) {
     const source_url = system.url(samplePath(sample))
-    const { status, body } = await look(system, { source_url, claim: sample.claim })
+    const { status, body } = await lookToEnd(system, { source_url, claim: sample.claim })
     t.match(
       { status, verdict: body.claim_support },
       { status: 200, verdict: expected[sample.name as keyof typeof expected] },

@@ -31,3 +31,11 @@ export const linesOf = ({ text }: Looked) =>
     .trimEnd()
     .split('\n')
     .map((line) => JSON.parse(line))
+
+/** The end of a look: a call waits for it only for so long, and the same call again joins it. */
+export async function lookToEnd(...call: Parameters<typeof look>): Promise<Looked> {
+  for (;;) {
+    const looked = await look(...call)
+    if (looked.status !== 202) return looked
+  }
+}

@@ -1,6 +1,7 @@
 // Quote checks whose page cannot be read, whose host has no turn, or whose worker is killed.
 import t from 'tap'
-import { sweepQuoteChecks } from '../../server/quotes/sweep.ts'
+import { sweep } from '../../server/free-work/jobs.ts'
+import { QUOTE_CHECKS } from '../../server/quotes/check.ts'
 import { beat } from '../../workers/beat.ts'
 import { openWork } from '../../workers/context.ts'
 import { openRunner } from '../../workers/runner.ts'
@@ -226,9 +227,9 @@ t.test('the sweep gives a stranded check a new job, and fails one whose attempts
   const reader = await harness.register()
   const lost = await reader.check('/harbour', ['three piers'])
   await tables.query(`select graphile_worker.complete_jobs(array(select id from graphile_worker.jobs))`)
-  t.same(await sweepQuoteChecks(harness.work), { requeued: 0, failed: 0 }, 'it may be about to get one')
-  t.same(await sweepQuoteChecks(harness.work, 0), { requeued: 1, failed: 0 })
-  t.same(await sweepQuoteChecks(harness.work, 0), { requeued: 0, failed: 0 })
+  t.same(await sweep(QUOTE_CHECKS, harness.work), { requeued: 0, failed: 0 }, 'it may be about to get one')
+  t.same(await sweep(QUOTE_CHECKS, harness.work, 0), { requeued: 1, failed: 0 })
+  t.same(await sweep(QUOTE_CHECKS, harness.work, 0), { requeued: 0, failed: 0 })
   await harness.queue.drain()
   t.equal((await reader.call('GET', `/v1/quote-check/${lost.body.check_id}`)).status, 200)
 
