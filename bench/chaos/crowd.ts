@@ -82,13 +82,23 @@ export async function runCrowd(lab: Lab, options: CrowdOptions): Promise<CrowdRe
   const after = await pruneAll(admin, seconds.pruning)
 
   const receipts = options.accounts * sumOfDailyLimits(house.accounts[0]!) + victims.crowd
+  const charged = {
+    payer: sum(await countCharged(admin, [attacker.payer])),
+    costly: await countCharged(admin, attack.costly.payers),
+  }
+  const counts = {
+    empty: bought(empty),
+    crowd: crowd.length + charged.payer + sum(charged.costly),
+    receipts,
+    payers: Math.sign(charged.payer) + charged.costly.length,
+  }
   return {
     empty,
     crowd,
     attack,
-    charged: await countCharged(admin, attacker.payer),
+    charged: { payer: charged.payer, costly: sum(charged.costly) },
     alerts: { empty: emptyAlerts, crowd: crowdAlerts },
-    tables: compareTables({ start, before, peak, after }, { empty: bought(empty), crowd: crowd.length, receipts }),
+    tables: compareTables({ start, before, peak, after }, counts),
     workerBytes: await readPeakMemory(house.processes.worker),
     heldBack: { empty: alone.heldBack(), crowd: beside.heldBack() },
   }
@@ -185,15 +195,16 @@ function sumOfDailyLimits({ limits }: Account): number {
 
 /**
  * The rows that a purchase leaves for ever are measured without hostile load and not assumed; a purchase whose buyer
- * gave up leaves them too.
+ * gave up leaves them too, and so does each charged one of the hostile callers. All honest payers are known before, so
+ * that only hostile ones that were charged are new.
  */
 function compareTables(
   rows: { start: Rows; before: Rows; peak: Rows; after: Rows },
-  counts: { empty: number; crowd: number; receipts: number },
+  counts: { empty: number; crowd: number; receipts: number; payers: number },
 ): TableReport[] {
   return [...rows.before].map(([name, before]) => {
     const perPurchase = Math.max(0, before - (rows.start.get(name) ?? 0)) / counts.empty
-    const more = name === 'receipts' ? counts.receipts : (SLACK[name] ?? 0)
+    const more = name === 'receipts' || name === 'payers' ? counts[name] : (SLACK[name] ?? 0)
     return {
       name,
       before,
@@ -204,13 +215,16 @@ function compareTables(
   })
 }
 
-async function countCharged(admin: pg.Client, payer: string): Promise<number> {
+/** How many requests of each of these payers were settled; nothing for those that were not charged. */
+async function countCharged(admin: pg.Client, payers: string[]): Promise<number[]> {
   const { rows } = await admin.query<{ charged: number }>(
-    `select count(*)::float8 charged from payment_ledger where lower(payer) = $1 and outcome = 'settled'`,
-    [payer],
+    `select count(*)::float8 charged from payment_ledger where lower(payer) = any ($1) and outcome = 'settled' group by lower(payer)`,
+    [payers],
   )
-  return rows[0]!.charged
+  return rows.map(({ charged }) => charged)
 }
+
+const sum = (numbers: number[]) => numbers.reduce((one, other) => one + other, 0)
 
 /** From /proc: other systems than Linux have none. */
 async function readPeakMemory(pid: number): Promise<number> {

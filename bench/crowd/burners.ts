@@ -12,9 +12,13 @@ const VERIFY = '/api/agent/v1/verify-source'
 const EVERY_MS = 5000
 const AT_ONCE = 4
 
-/** @param over ends it */
-export async function burn(origin: string, hosts: readonly string[], over: AbortSignal): Promise<Tally> {
-  return repeat(over, async (n) => {
+/**
+ * @param over ends it
+ * @returns the answers, and the addresses of all wallets that paid
+ */
+export async function burn(origin: string, hosts: readonly string[], over: AbortSignal) {
+  const payers: string[] = []
+  const answers = await repeat(over, async (n) => {
     const address = `198.18.${randomInt(256)}.${randomInt(256)}`
     const headers = { 'content-type': 'application/json', 'idempotency-key': randomUUID(), 'x-forwarded-for': address }
     const url = `https://${hosts[n % hosts.length]}/${n}`
@@ -25,8 +29,11 @@ export async function burn(origin: string, hosts: readonly string[], over: Abort
     const wallet = privateKeyToAccount(generatePrivateKey())
     const client = new x402Client().register('eip155:*', new ExactEvmScheme(wallet))
     const payment = encodePaymentSignatureHeader(await client.createPaymentPayload(terms))
+    // Before it is sent: it may be charged although no answer comes.
+    payers.push(wallet.address.toLowerCase())
     return (await ask({ 'payment-signature': payment })).status
   })
+  return { answers, payers }
 }
 
 /** @param hosts of honest pages */

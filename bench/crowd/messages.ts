@@ -53,7 +53,8 @@ export interface AttackReport {
   payments: { requests: number; accepted: number; answers: Tally }
   heartbeats: Tally
   quotes: { ipv4: Tally; ipv6: Tally }
-  costly: Tally
+  /** Purchases of costly pages, each by a wallet of its own. */
+  costly: { answers: Tally; payers: string[] }
   quoteChecks: Tally
 }
 

@@ -9,8 +9,8 @@ export interface CrowdReport {
   empty: Purchase[]
   crowd: Purchase[]
   attack: AttackReport
-  /** Requests of the hostile payer that were settled. */
-  charged: number
+  /** Requests that were settled: of the hostile payer, and of the buyers of costly pages. */
+  charged: { payer: number; costly: number }
   /** Milliseconds from a failed heartbeat to its alert at a receiver that answers. */
   alerts: { empty: number[]; crowd: number[] }
   tables: TableReport[]
@@ -25,7 +25,7 @@ export interface TableReport {
   before: number
   peak: number
   after: number
-  /** What may be left: what was there before, what honest purchases leave, and receipts within the accounts' daily limits. */
+  /** What may be left: what was there before, what purchases that were charged leave, and receipts within the accounts' daily limits. */
   allowed: number
 }
 
@@ -98,12 +98,12 @@ function printTables(tables: TableReport[]): string[] {
 function printAttack({ attack, charged }: CrowdReport) {
   const { requests, accepted, answers } = attack.payments
   printNote(
-    `hostile payer: ${requests} requests, ${accepted} accepted, ${requests - accepted} not, ${charged} charged; ` +
+    `hostile payer: ${requests} requests, ${accepted} accepted, ${requests - accepted} not, ${charged.payer} charged; ` +
       `answers: ${describe(answers)}`,
   )
   printNote(`alternating heartbeats: ${describe(attack.heartbeats)}`)
   printNote(
-    `costly pages: ${describe(attack.costly)}; free checks of pages that never end: ${describe(attack.quoteChecks)}`,
+    `costly pages: ${describe(attack.costly.answers)}, ${charged.costly} charged; free checks of pages that never end: ${describe(attack.quoteChecks)}`,
   )
   printNote(`unpaid quotes: IPv4 ${describe(attack.quotes.ipv4)}; IPv6 ${describe(attack.quotes.ipv6)}`)
 }
