@@ -76,6 +76,7 @@ export interface FetchOptions {
   /** Aborts the fetch, which then throws the signal's reason. */
   signal?: AbortSignal
   now?: () => Date
+  openDeadline?: typeof openDeadline
   limits?: Partial<FetchLimits>
   /** The turn that each hop takes at its origin. */
   hops?: Hops
@@ -89,7 +90,7 @@ export interface FetchOptions {
  */
 export async function fetchSource(url: string, outbound: Outbound, options: FetchOptions = {}): Promise<FetchedSource> {
   const limits = { ...FETCH_LIMITS, ...options.limits }
-  using deadline = openDeadline(limits.timeoutMs)
+  using deadline = (options.openDeadline ?? openDeadline)(limits.timeoutMs)
   const ends = [deadline.signal, options.signal, options.memory?.signal].filter((signal) => signal !== undefined)
   const signal = AbortSignal.any(ends)
   try {
