@@ -22,14 +22,15 @@ const ORIGIN = URL_ONE.origin
 const never = new AbortController().signal
 const log = openLog('silent')
 
-async function openOrigins(limits: OriginLimits) {
+/** @param others the limits of `other`, if it has its own */
+async function openOrigins(limits: OriginLimits, others = limits) {
   await using opened = new AsyncDisposableStack()
   const database = opened.use(await openTestDatabase())
   const db = await openDatabase(database.url, { maxConnections: 4 })
   opened.defer(() => db.end())
-  const build = () => opened.use(buildOrigins(db, { limits, log }))
-  const origins = build()
-  const other = build()
+  const build = (own: OriginLimits) => opened.use(buildOrigins(db, { limits: own, log }))
+  const origins = build(limits)
+  const other = build(others)
   const closing = opened.move()
   return {
     db,
@@ -247,23 +248,19 @@ t.test('one payer has no more visits than there are turns, and its line does not
 })
 
 t.test('a visit that lasts long gives its turn up, and only so many do', async (t) => {
-  await using set = await openOrigins({ concurrency: 2, spacingMs: 0, longMs: 50 })
-  const take = (key: string) => set.take(key, URL_ONE, set.origins, laneOf(key))
+  const limits = { concurrency: 2, spacingMs: 0, longMs: 50 }
+  // To the other worker no visit is long, however slow this machine is.
+  await using set = await openOrigins(limits, { ...limits, longMs: 3_600_000 })
+  const take = (key: string, at = set.origins) => set.take(key, URL_ONE, at, laneOf(key))
   await take('drips 1')
   await take('drips 2')
-  await set.join('honest', await busyOf(take('honest')))
+  await set.join('honest', await busyOf(take('honest', set.other)))
   await until(async () => (await set.due()).includes('honest'))
   await take('honest')
   await take('drips 3')
-  await until(async () => (await set.due()).length > 0 && (await countLong(set, 50)) === 4)
   await busyOf(take('newcomer'))
   t.pass('four visits at most, while two turns are shared')
 })
-
-const countLong = ({ db }: { db: Awaited<ReturnType<typeof openDatabase>> }, ms: number) =>
-  db.oneFirst(
-    sql.type(z.object({ long: z.int() }))`select long from count_origin_visits(${ORIGIN}, ${ms / 1000}::float8)`,
-  )
 
 function buy(system: System, source_url: string, headers: Record<string, string> = { prefer: 'wait=25' }) {
   const body = { source_url, claim: 'The harbour was opened in 1874.' }
