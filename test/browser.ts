@@ -4,7 +4,14 @@ import { existsSync, mkdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import type axe from 'axe-core'
-import { type Browser, type BrowserContextOptions, chromium, type Frame, type Page } from 'playwright-core'
+import {
+  type Browser,
+  type BrowserContextOptions,
+  chromium,
+  type Frame,
+  type Page,
+  type Response,
+} from 'playwright-core'
 import type { Test } from 'tap'
 import { endings } from './endings.ts'
 import { LONG } from './long.ts'
@@ -43,10 +50,20 @@ export interface Visit extends AsyncDisposable {
   transferred(): number
   /** What went wrong in the page: errors of scripts, and what the policy refused. */
   complaints: string[]
+  /** To the request for the page itself. */
+  answer: Response | null
 }
 
-/** A new window with nothing of the windows before. Its size is 1440 by 900 pixels unless the options say another one. */
-export async function visit(browser: Browser, url: string, options: BrowserContextOptions = {}): Promise<Visit> {
+/**
+ * A new window with nothing of the windows before. Its size is 1440 by 900 pixels unless the options say another one.
+ * @param known what an earlier window was answered: the page that this window shows, in place of a new answer
+ */
+export async function visit(
+  browser: Browser,
+  url: string,
+  options: BrowserContextOptions = {},
+  known: Response | null = null,
+): Promise<Visit> {
   const context = await browser.newContext({ viewport: { width: 1440, height: 900 }, ...options })
   const page = await context.newPage()
   const requests: string[] = []
@@ -62,8 +79,17 @@ export async function visit(browser: Browser, url: string, options: BrowserConte
   session.on('Network.loadingFinished', ({ encodedDataLength }) => {
     bytes += encodedDataLength
   })
-  await page.goto(url)
-  return { page, requests, complaints, transferred: () => bytes, [Symbol.asyncDispose]: () => context.close() }
+  if (known) await page.route(url, async (route) => route.fulfill(await sameAs(known)))
+  const answer = await page.goto(url)
+  return { page, requests, complaints, answer, transferred: () => bytes, [Symbol.asyncDispose]: () => context.close() }
+}
+
+async function sameAs(answer: Response) {
+  const headers = await answer.allHeaders()
+  // The browser has decoded the body.
+  delete headers['content-encoding']
+  delete headers['content-length']
+  return { status: answer.status(), headers, body: await answer.body() }
 }
 
 /** Axe without its comments: it is read by every page anew, which takes longer than to run it. */
@@ -145,7 +171,8 @@ export async function inspect(
     `${name}: no other host`,
   )
   t.same(complaints, [], `${name}: the policy holds`)
-  await using plain = await visit(browser, url, { javaScriptEnabled: false })
+  // The same answer, because the service may have changed meanwhile.
+  await using plain = await visit(browser, url, { javaScriptEnabled: false }, opened.answer)
   t.equal(await lasting(page), await lasting(plain.page), `${name}: the same without JavaScript`)
   // Awaited, because the window closes at the end of this function.
   return await shown(plain.page, 'main')
