@@ -28,8 +28,8 @@ const { values: options, positionals } = parseArgs({
   allowPositionals: true,
   options: {
     grep: { type: 'string', short: 'g', multiple: true },
-    // One more than there are processors, because files also wait; and another one for those that mostly wait. With more the tests
-    // of files that work take more processor time for the same.
+    // One more than there are processors, because files also wait. With more the tests of files that work take more processor time
+    // for the same, and what the service does within seconds of its own clock takes longer than that.
     jobs: { type: 'string', short: 'j', default: String(availableParallelism() + 1) },
     only: { type: 'boolean', default: false },
     // Of the pages, in .tap/pages/, for people.
@@ -56,20 +56,24 @@ async function runFiles(files: string[]): Promise<Sums> {
   t.setTimeout(0)
   const suite = new Test({ name: 'tests' })
   const jobs = Number(options.jobs)
-  const groups = groupFiles(files)
-  const alone = groups.filter((group) => group.length === 1).length
-  suite.jobs = jobs > 1 ? jobs + 1 : 1
+  const [timed, others] = splitBy(files, (file) => MEASURES.test(readFileSync(join(ROOT, file), 'utf8')))
+  const groups = [...timed.map((file) => [file]), ...groupFiles(others)]
+  let timedLeft = timed.length
+  const setJobs = () => {
+    suite.jobs = timedLeft > 0 ? Math.min(jobs, TIMED_JOBS) : jobs
+  }
+  setJobs()
   const begun = new Map<Base, number>()
   let broken = 0
   suite.on('subtestStart', (file) => {
     begun.set(file, performance.now())
-    // tap reads it before each start.
-    if (begun.size >= alone) suite.jobs = jobs
   })
   suite.on('subtestEnd', (file) => {
     const milliseconds = performance.now() - (begun.get(file) ?? performance.now())
     if (!file.name.includes('{')) times.push({ file: file.name, milliseconds })
     if (isBroken(file)) broken++
+    // tap reads the number of jobs before each start.
+    if (timed.includes(file.name) && --timedLeft === 0) setJobs()
     if (!options.tap) console.log(describeFile(file, milliseconds))
   })
   if (options.tap) suite.pipe(process.stdout)
@@ -85,7 +89,9 @@ async function runFiles(files: string[]): Promise<Sums> {
   if (options.slowest) {
     times.sort((a, b) => b.milliseconds - a.milliseconds)
     for (const { file, milliseconds, cpu } of times.slice(0, SLOWEST))
-      console.log(`slowest: ${seconds(milliseconds)}${cpu === undefined ? '' : ` (${seconds(cpu)} of processor)`} ${file}`)
+      console.log(
+        `slowest: ${seconds(milliseconds)}${cpu === undefined ? '' : ` (${seconds(cpu)} of processor)`} ${file}`,
+      )
   }
   const { pass, fail } = suite.counts
   // Not from the counts: those have the tests that --grep and --only leave out as well.
@@ -93,6 +99,17 @@ async function runFiles(files: string[]): Promise<Sums> {
   // tap counts some of the broken files, and others not.
   return { passed: pass, failed: Math.max(fail, broken) + empty, skipped: skipped.length }
 }
+
+function splitBy<T>(all: T[], test: (one: T) => boolean): [yes: T[], no: T[]] {
+  return [all.filter(test), all.filter((one) => !test(one))]
+}
+
+/**
+ * Files that measure how long something takes. They come first and have the machine nearly to themselves: what they hold the service to
+ * are seconds, and beside three other files a second is not what it is for a user.
+ */
+const MEASURES = /performance\.now\(\) - /
+const TIMED_JOBS = 2
 
 /**
  * Neighbours share a process, because to load the service and to warm it up costs one to two seconds of processor time, which is
