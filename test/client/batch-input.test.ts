@@ -157,11 +157,11 @@ t.test('files that are not a batch', async (t) => {
   refused(`source_url,claim\n${URL},"never closed\n`, /cannot be read as CSV: Quote Not Closed/)
 })
 
-t.test('ten thousand rows are read in less than five seconds', async (t) => {
+t.test('ten thousand rows are read in less than five seconds of the processor', async (t) => {
   const text = Array.from({ length: 10_000 }, (_, i) => `${URL}/${i},"Row ${i}, with a ""quote""\nand a line."`)
-  const started = performance.now()
+  const started = process.cpuUsage()
   const { usable } = read(`source_url,claim\n${text.join('\n')}`)
   t.equal(usable.length, 10_000)
   t.equal(usable.at(-1)?.line, 20_000)
-  t.ok(performance.now() - started < 5000)
+  t.ok(process.cpuUsage(started).user < 5_000_000)
 })

@@ -79,9 +79,9 @@ t.test('random texts: never looser than the validator, and what the parser reads
 
 t.test('the time is in proportion to the length', async (t) => {
   for (const unit of ['|', '%', '#', '[', 'a', '%4', ':', '@']) {
-    const started = performance.now()
+    const started = process.cpuUsage()
     uriProblem(`https://example.com/${unit.repeat(1_000_000)}`)
     uriProblem(`https://${unit.repeat(1_000_000)}`)
-    t.ok(performance.now() - started < 5000, unit)
+    t.ok(process.cpuUsage(started).user < 5_000_000, unit)
   }
 })
