@@ -123,6 +123,21 @@ t.test('every explanation fits, names the verifier, and says how often such a ju
   t.match((await assessLocally(scripted, 'MAYBE the bridge.', CLAIM)).explanation, /leans.*65 were right/)
 })
 
+t.test('a quotation in an explanation ends with one mark', async (t) => {
+  const both = `SUPPORT it was open. ${'Nothing here. '.repeat(9)}DENY it was open!`
+  for (const [claim, text] of [
+    ['It was open.', 'SUPPORT it was open.'],
+    ['It was open', 'SUPPORT it was open'],
+    ['It was open?', 'DENY “it was open.”'],
+    ['It was open.', both],
+    ['It was open.', 'Nothing.'],
+  ] as const) {
+    const { explanation } = await assessLocally(scripted, text, claim)
+    t.match(explanation, /^The claim is “It was open[.?]?”\.? (?:The page says|The nearest sentence)/)
+    t.notMatch(explanation, /[.!?]["”]*”\.|[^.!?”]” [A-Z]/, explanation)
+  }
+})
+
 t.test('a language that the verifier does not know gets no verdict', async (t) => {
   const german =
     'SUPPORT Die Brücke wurde im Frühjahr vom Bürgermeister eröffnet, und sie ist nicht mehr für Lastwagen frei.'

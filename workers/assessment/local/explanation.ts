@@ -28,7 +28,7 @@ export function explain({ claim, verdict, quotes, read, lean, withheld, known }:
   if (!known) return 'The text is not in English, the only language that the verifier knows, so nothing was judged.'
   if (read === 0) return 'The page has no sentence that could be read, so nothing was judged.'
   const judge = `A small model, the verifier that comes with this service, read ${passages(read)}`
-  const said = `The claim is “${shortened(claim, LONGEST_CLAIM)}”. ${quoted(quotes)}`
+  const said = `The claim is ${ending(shortened(claim, LONGEST_CLAIM))} ${quoted(quotes)}`
   if (verdict === 'mixed')
     return `${said} ${judge} and judged that one of them supports the claim and another contradicts it.`
   if (verdict !== 'insufficient_evidence')
@@ -49,7 +49,10 @@ function quoted(quotes: readonly LocalQuote[]): string {
   if (!first) return ''
   const other = quotes.find(({ stance }) => stance !== first.stance)
   const length = other ? LONGEST_QUOTED / 2 : LONGEST_QUOTED
-  const also = other ? ` and also “${shortened(other.quote, length)}”` : ''
   const verb = first.stance === 'mentions' ? 'The nearest sentence of the page is' : 'The page says'
-  return `${verb} “${shortened(first.quote, length)}”${also}.`
+  const said = shortened(first.quote, length)
+  return other ? `${verb} “${said}” and also ${ending(shortened(other.quote, length))}` : `${verb} ${ending(said)}`
 }
+
+/** A quotation at the end of a sentence: with a full stop, unless it ends in a mark of its own. */
+const ending = (quotation: string) => (/[.!?…]["'”’)\]]*$/.test(quotation) ? `“${quotation}”` : `“${quotation}”.`)
