@@ -62,7 +62,8 @@ export const ALARMS = [
   {
     name: 'server_errors',
     severity: 'critical',
-    expr: `sum(rate(countersign_requests_total{status=~"5.."}[5m])) > ${BOUNDS.serverErrors} * sum(rate(countersign_requests_total[5m]))`,
+    // `/readyz` answers 503 while a process starts or ends.
+    expr: `sum(rate(countersign_requests_total{status=~"5..",operation!="readyz"}[5m])) > ${BOUNDS.serverErrors} * sum(rate(countersign_requests_total{operation!="readyz"}[5m]))`,
     for: '5m',
     summary: 'More than 5 % of all answers are 5xx.',
   },

@@ -42,7 +42,12 @@ const CASES: Record<AlarmName, { raised: string[]; quiet: string[] }> = {
   },
   server_errors: {
     raised: ['countersign_requests_total{status="503"} 0+6x60', 'countersign_requests_total{status="200"} 0+94x60'],
-    quiet: ['countersign_requests_total{status="503"} 0+4x60', 'countersign_requests_total{status="200"} 0+96x60'],
+    quiet: [
+      'countersign_requests_total{status="503"} 0+4x60',
+      'countersign_requests_total{status="200"} 0+96x60',
+      // A process that starts or ends says so with 503.
+      'countersign_requests_total{status="503",operation="readyz"} 0+60x60',
+    ],
   },
   queue_behind: {
     raised: ['countersign_queue_oldest_seconds 61x60'],

@@ -4,7 +4,8 @@ import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
 import { openDatabase, sql, transact } from '../../server/db/pool.ts'
-import { closeMinute } from '../../server/operate/minutes.ts'
+import { takeFigures } from '../../server/operate/figures.ts'
+import { closeMinute, countersOf } from '../../server/operate/minutes.ts'
 import { openPresence } from '../../server/operate/presence.ts'
 import { buildProbe } from '../../server/operate/readiness.ts'
 import { readStatus } from '../../server/operate/status.ts'
@@ -51,6 +52,14 @@ t.test('each alarm has a warning of its name, just beyond its bound and not at i
   t.same(names(0).toSorted(), ['no_worker', 'unseen'])
   // While the database does not answer there is no status: the command says so.
   t.same(new Set([...names(1), 'database_away']), new Set(alarms))
+})
+
+t.test('the 503 of /readyz, for example while the verifier is loaded, is no server error', async (t) => {
+  const metrics = openMetrics()
+  metrics.requests.inc({ operation: 'readyz', status: '503' }, 9)
+  metrics.requests.inc({ operation: 'verify_source', status: '503' })
+  metrics.requests.inc({ operation: 'verify_source', status: '202' }, 3)
+  t.same(countersOf(await takeFigures(metrics)).watched?.answers, { 2: 3, 5: 1 })
 })
 
 t.test('what happened in the last 15 minutes is warned of, and what happened before is not', async (t) => {
