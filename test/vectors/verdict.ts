@@ -1,4 +1,4 @@
-// Writes verdict.json: ten texts, each with a claim, what the local verifier says of them, and the logits behind it. Run it after a change of
+// Writes verdict.json: eleven texts, each with a claim, what the local verifier says of them, and the logits behind it. Run it after a change of
 // the weights or of the procedure: `node test/vectors/verdict.ts`.
 import { spawnSync } from 'node:child_process'
 import { readFileSync, writeFileSync } from 'node:fs'
@@ -30,6 +30,9 @@ The harbour of Kelby was opened in 1874 by the county engineer Agnes Moor.
 It has three piers, and the longest of them is 212 metres long.
 The lighthouse at the end of the longest pier burned paraffin until 1958.
 Some forty fishing boats have their berths there in winter.`
+const DISPUTED = `${KELBY}
+A history of the county from 1960 says otherwise.
+The harbour of Kelby was opened in 1891, after Agnes Moor had died.`
 const BRIDGE = `The Arvel Bridge \u{1F309}
 The Arvel Bridge crosses the river Tam between Orsby and Hellin. It was opened on 3 May 1911 after six years of work.
 It is 412 metres long. It rests on seven stone piers and carries two lanes of road traffic.
@@ -44,6 +47,7 @@ const CASES = [
   [KELBY, 'The harbour of Kelby was opened in 1874.'],
   [KELBY, 'The harbour of Kelby was opened in 1935.'],
   [KELBY, 'The harbour of Kelby has seven piers.'],
+  [DISPUTED, 'The harbour of Kelby was opened in 1874.'],
   [KELBY, 'A ferry to Norway leaves from Kelby every morning.'],
   [KELBY, 'The lighthouse burned oil in 1950.'],
   [BRIDGE, 'Crossing the Arvel Bridge costs nothing.'],
