@@ -21,7 +21,7 @@ export async function* askLook(question: LookQuestion, signal: AbortSignal): Asy
   for (let calls = 0; calls < MAX_CALLS; calls++) {
     const response = await fetch('/try', {
       method: 'POST',
-      headers: { 'content-type': 'application/json', accept: 'application/x-ndjson' },
+      headers: { 'content-type': 'application/json', accept: 'application/x-ndjson; failures=lines' },
       body: JSON.stringify(question),
       signal,
     })

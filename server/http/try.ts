@@ -25,6 +25,8 @@ import { type HttpAnswer, renderVerificationError } from './verification.ts'
 const JSON_TYPE = 'application/json'
 const FORM_TYPE = 'application/x-www-form-urlencoded'
 const LINES_TYPE = 'application/x-ndjson'
+/** A caller that wants refusals as lines too, with status 200: browsers report every other status as an error of the page. */
+const FAILURES_IN_LINES = /application\/x-ndjson *; *failures=lines/
 
 export async function mountTry(app: FastifyInstance, api: Api) {
   const page = (operation: string) => ({
@@ -94,6 +96,16 @@ async function partsOf(api: Api): Promise<TryPageParts> {
 const nothingToTry = () => new AppError('not_found', 'Nothing can be tried here: TRY_ENABLED is false.')
 
 async function answerLook(request: FastifyRequest, reply: FastifyReply, api: Api) {
+  if (!FAILURES_IN_LINES.test(request.headers.accept ?? '')) return answerWithStatus(request, reply, api)
+  try {
+    return await answerWithStatus(request, reply, api)
+  } catch (error) {
+    if (!(error instanceof AppError)) throw error
+    return sendLines(reply, [`${JSON.stringify(failureBody(error))}\n`])
+  }
+}
+
+async function answerWithStatus(request: FastifyRequest, reply: FastifyReply, api: Api) {
   if (request.body === undefined && !request.headers['content-type']?.startsWith(JSON_TYPE))
     throw new AppError('unsupported_media_type', `Content-Type must be ${JSON_TYPE}.`)
   const call = callOf(request, reply, api)
@@ -101,11 +113,17 @@ async function answerLook(request: FastifyRequest, reply: FastifyReply, api: Api
   if (!request.headers.accept?.includes(LINES_TYPE)) return write(reply, renderOutcome(await outcomeOf(events)))
   const first = await events.next()
   // What is known at once has its own status.
-  if (!first.done && first.value.kind === 'failed') return write(reply, renderOutcome(first.value))
-  return reply
-    .headers({ 'content-type': `${LINES_TYPE}; charset=utf-8`, 'cache-control': 'no-store' })
-    .send(Readable.from(linesOf(first, events)))
+  if (!first.done && first.value.kind === 'failed') {
+    if (FAILURES_IN_LINES.test(request.headers.accept)) throw first.value.error
+    return write(reply, renderOutcome(first.value))
+  }
+  return sendLines(reply, linesOf(first, events))
 }
+
+const sendLines = (reply: FastifyReply, lines: Iterable<string> | AsyncIterable<string>) =>
+  reply
+    .headers({ 'content-type': `${LINES_TYPE}; charset=utf-8`, 'cache-control': 'no-store' })
+    .send(Readable.from(lines))
 
 /** A call that waits as long as it may, if it gets a seat. */
 function callOf({ ip }: FastifyRequest, reply: FastifyReply, api: Api): Call {

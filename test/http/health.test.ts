@@ -172,7 +172,7 @@ t.test('/metrics in a live mode without OPERATOR_TOKEN is closed, and the log gi
   t.equal(read.status, 200)
 })
 
-t.test('pages in browsers may not read /metrics, /readyz and /healthz', async (t) => {
+t.test('pages of other sites may not read /metrics, /readyz and /healthz, nor look at pages', async (t) => {
   const origin = 'https://shop.example'
   for (const path of ['/metrics', '/readyz', '/healthz', '/%6detrics', '/readyz?x=1']) {
     const response = await get(path, undefined, { origin })
@@ -185,6 +185,15 @@ t.test('pages in browsers may not read /metrics, /readyz and /healthz', async (t
       headers: { origin, 'access-control-request-method': 'GET' },
     })
     t.equal(preflight.headers.get('access-control-allow-origin'), null, `${path}: preflight`)
+  }
+  for (const method of ['OPTIONS', 'POST']) {
+    const looked = await fetch(system.url('/try'), {
+      method,
+      headers: { origin, 'content-type': 'application/json', 'access-control-request-method': 'POST' },
+      ...(method === 'POST' && { body: '{}' }),
+    })
+    t.equal(looked.headers.get('access-control-allow-origin'), null, `${method} /try`)
+    await looked.body?.cancel()
   }
   t.equal((await get('/llms.txt', undefined, { origin })).headers.get('access-control-allow-origin'), '*')
 })

@@ -70,6 +70,15 @@ t.test('as lines: the stages, then the answer', async (t) => {
   const known = await look(system, gone, headers)
   t.equal(known.status, 422, 'a failure that is known has its own status')
   t.match(known.body, { status: 'failed', error: { code: 'source_http_status' } })
+  const inLines = { accept: 'application/x-ndjson; failures=lines' }
+  for (const [body, code] of [
+    [gone, 'source_http_status'],
+    [{ source_url: 'https://127.0.0.1/', claim: 'x' }, 'source_blocked'],
+  ] as const) {
+    const refused = await look(system, body, inLines)
+    t.equal(refused.status, 200, `${code}: a browser reports any other status as an error of the page`)
+    t.match(linesOf(refused), [{ status: 'failed', error: { code } }])
+  }
 })
 
 t.test('what a purchase would refuse is refused, with its statuses and bodies', async (t) => {
