@@ -37,6 +37,8 @@ function AccountPage({ service, plans }: PageProps): Html {
   }
   if (opened) return html`<${Sections} ...${opened} plans=${plans} onForget=${() => setOpened(null)} />`
   return html`${!isSecureContext && html`<${Notice} tone="bad" title="This connection is not encrypted.">Others can read what you send. Open the page over https.<//>`}
+    <p class="lead">An account is for people who run agents: permissions that end by themselves, an alert when a job falls silent, and
+      signed records. Checking a claim needs none.</p>
     <div class="doors">
       ${!isMade && html`<${KeyForm} clientWith=${clientWith} onOpen=${open} />`}
       <${RegisterForm} key="register" plans=${plans} clientWith=${clientWith} onOpen=${open} onMade=${() => setMade(true)} />

@@ -57,6 +57,7 @@ function Claim({ id, claim: one, isProved, isReachable }: ClaimProps): Html {
       ${!isProved && html`<p class="kicker">The file says, which is not proved:</p>`}
       <h2 id=${id} tabindex="-1"><span class="sign" aria-hidden="true">${SIGNS[known]}</span>${verdictInWords(claim_support)}</h2>
       <p class="claimed"><span class="unseen">Claim: </span><bdi>“${claim}”</bdi></p>
+      ${SAYS.has(known) && html`<p class="limit">This is what the page says. Whether the page is right is not checked.</p>`}
     </header>
     <p class="explanation"><bdi>${explanation}</bdi></p>
     ${passages.length === 0 && html`<p class="detail">Nothing on the page was quoted for it.</p>`}
@@ -64,6 +65,9 @@ function Claim({ id, claim: one, isProved, isReachable }: ClaimProps): Html {
     <${Doubts} flags=${risk_flags} title="What raises doubt" />
   </section>`
 }
+
+/** The verdicts that a reader could take for the truth. */
+const SAYS: ReadonlySet<string> = new Set(['supports', 'contradicts', 'mixed'])
 
 /** Beside the colour, for readers who do not tell colours apart. */
 const SIGNS: Readonly<Record<string, string>> = {

@@ -21,7 +21,8 @@ function ResultPage({ service, requestId }: Place): Html {
   const token = useToken()
   if (token === '')
     return html`<${Notice} tone="open" title="The link has no token.">A result is shown to the holder of its recovery token. The link
-      to it ends with <code>#</code> and the token; this one was cut off. Ask the sender for the whole link.<//>`
+      to it ends with <code>#</code> and the token; this one was cut off. Ask the sender for the whole link.<//>
+      <${Elsewhere} />`
   return html`<${Recovered} key=${token} service=${service} requestId=${requestId} token=${token} />`
 }
 
@@ -107,7 +108,13 @@ function Refused({ failure, requestId }: { failure: Failure; requestId: string }
       ['The service said', failure.message],
       ['Error code', html`<code>${failure.code}</code>`],
       ['Request', html`<code>${requestId}</code>`],
-    ]} />`
+    ]} />
+    <${Elsewhere} />`
+}
+
+/** What the receiver of a link that shows nothing can still do. */
+function Elsewhere(): Html {
+  return html`<p class="actions"><a class="button quiet" href="/verify">Check a saved result</a><a class="button quiet" href="/chain">Find its receipt</a></p>`
 }
 
 interface ShownProps {

@@ -65,7 +65,8 @@ export function mountPages(app: FastifyInstance, api: Api, catalog: readonly Ope
   )
   app.get('/verify', page('verify_page'), async (_request, reply) => {
     const { served } = await openVerifierAssets()
-    return sendPage(reply, verifyPage(await openSite(api), served), { recomputes: true })
+    const { [describeOffer(api.config).assessment]: example } = await findExampleResults()
+    return sendPage(reply, verifyPage(await openSite(api), served, example), { recomputes: true })
   })
   app.get('/verify.html', page('verify_file'), async (request, reply) => {
     const { singleFile } = await openAssets()

@@ -8,7 +8,7 @@ import { agreement, kindRows, matrixRows, publishedRows, READING, type Rows, sum
 export function Verdicts({ runs }: { runs: readonly AccuracyRun[] }) {
   const [first] = runs
   if (!first) return null
-  return html`<section aria-label="Verdicts on labelled sets">
+  return html`<section class="accuracy" aria-label="Verdicts on labelled sets">
     <h2>Verdicts on labelled sets</h2>
     <p>${READING.replaceAll(/[*`]/g, '')}</p>
     <${RowsTable} caption="Verdicts by set" rows=${summaryRows(runs)} />
@@ -56,7 +56,9 @@ export function PublishedFigures({
   runs: readonly AccuracyRun[]
 }) {
   return published.map(
-    (one) => html`<section key=${one.procedure} aria-label="Measured with the weights, before integration">
+    (
+      one,
+    ) => html`<section key=${one.procedure} class="accuracy" aria-label="Measured with the weights, before integration">
       <h2>Measured with the weights, before integration</h2>
       <p>From ${one.source.replaceAll('`', '')}, ${one.at}. These sets are not in the repository, and this service did not measure
       them. The native runtime gives other last digits than the product and is an estimate.</p>

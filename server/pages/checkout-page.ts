@@ -7,7 +7,8 @@ import type { SimulatedAction, SimulatedPage } from '../billing/provider.ts'
 import { renderPage, type Site } from './layout.ts'
 
 export function simulatedPage(site: Site, page: SimulatedPage): string {
-  if (page.state !== 'open') return simulation(site, 'Simulated checkout', html`<p>${OVER[page.state]}</p>`)
+  if (page.state !== 'open')
+    return simulation(site, 'Simulated checkout', html`<p>${OVER[page.state]} <a href="/account">Your account</a></p>`)
   const account = html`<b>${page.handle}</b>`
   switch (page.kind) {
     case 'subscribe':
@@ -51,13 +52,17 @@ export const successPage = (site: Site) =>
   )
 
 export const cancelPage = (site: Site) =>
-  show(site, 'Nothing was changed', html`<p>You left without paying. You can start a new checkout at any time.</p>`)
+  show(
+    site,
+    'Nothing was changed',
+    html`<p>You left without paying. You can start a new checkout at any time in <a href="/account">your account</a>.</p>`,
+  )
 
 export const noCheckoutPage = (site: Site) =>
   show(
     site,
     'There is no such page',
-    html`<p>The address is wrong, or the page was deleted after it expired. Start a new checkout.</p>`,
+    html`<p>The address is wrong, or the page was deleted after it expired. Start a new checkout in <a href="/account">your account</a>.</p>`,
   )
 
 function plan({ tier }: SimulatedPage): string {

@@ -22,11 +22,22 @@ export function errorPage(site: Site, path: string, { status, code, message, ret
       <${Facts} facts=${[
         ['Address', html`<code>${path}</code>`],
         ['Status', String(status)],
-        ['Error code', html`<code>${code}</code>`],
-        ['What next', retryable ? 'The same call may work later.' : 'The same call would end in the same way.'],
+        ['Error code', html`<a href=${`/docs/errors#error-${code}`}><code>${code}</code></a>`],
+        ['What next', nextStep(code, retryable)],
       ]} />
-      <p><a href="/">To the front page</a></p>`,
+      <p class="actions"><a class="button" href="/">To the front page</a><a class="button quiet" href="/guide">Search the guide</a>${
+        code === 'unauthenticated' && html`<a class="button quiet" href="/account">Open your account</a>`
+      }</p>`,
   })
+}
+
+function nextStep(code: string, retryable: boolean): string {
+  if (code === 'unauthenticated')
+    return 'This address is for programs, which send a key. In a browser, open your account.'
+  if (code === 'not_found') return 'Look for it from the front page, or search the guide.'
+  return retryable
+    ? 'The same call may work later.'
+    : 'The same call would end in the same way. Change what the message names.'
 }
 
 const TITLES: Readonly<Record<number, string>> = {

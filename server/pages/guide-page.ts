@@ -3,29 +3,13 @@ import { html } from '../../client/page/html.ts'
 import type { Document } from './documents.ts'
 import { renderPage, type Site } from './layout.ts'
 
-/** In the order in which they are read; a document that is not named comes at the end of its group. */
+/** In the order in which they are read. A document that is not named comes at the end of the last group. */
 const GROUPS = [
-  [
-    'Guide',
-    [
-      'try',
-      'buying',
-      'several-claims',
-      'mcp',
-      'assessment',
-      'check',
-      'quote-check',
-      'control-toolkit',
-      'alerts',
-      'subscriptions',
-      'limits',
-      'auditing',
-      'client',
-      'sdk',
-    ],
-  ],
-  ['Running it', ['operations', 'configuration', 'capacity', 'trust', 'security', 'changelog']],
-  ['Inside', ['architecture']],
+  ['Check pages and claims', ['try', 'buying', 'several-claims', 'check', 'quote-check', 'mcp', 'client', 'sdk']],
+  ['Accounts', ['control-toolkit', 'alerts', 'subscriptions', 'limits']],
+  ['Whether to trust it', ['assessment', 'accuracy', 'methodology', 'auditing', 'trust', 'security']],
+  ['Running it', ['operations', 'configuration', 'capacity', 'performance']],
+  ['Inside', ['architecture', 'changelog', 'notice']],
 ] as const
 
 type Documents = ReadonlyMap<string, Document>
@@ -40,7 +24,10 @@ function groupsOf(documents: Documents): Group[] {
   const isDecision = ({ path }: Document) => path.startsWith('/guide/decisions/')
   const groups: Group[] = [
     ...named.map(
-      ([name, list]): Group => [name, name === 'Guide' ? [...list, ...others.filter((one) => !isDecision(one))] : list],
+      ([name, list]): Group => [
+        name,
+        name === 'Inside' ? [...list, ...others.filter((one) => !isDecision(one))] : list,
+      ],
     ),
     ['Decisions', others.filter(isDecision)],
   ]

@@ -13,17 +13,20 @@ export interface Site {
   assets: Assets
   /** Every page says that payments are not real. */
   offlinePublic: boolean
+  /** There is a page /try. */
+  canTry: boolean
 }
 
 interface SiteSettings {
   baseUrl: string
-  config?: { offlinePublic: boolean }
+  config?: { offlinePublic: boolean; try: { enabled: boolean } }
 }
 
 /** The assets are made when the first page is asked for; a failure to make them is thrown. */
 export async function openSite({ baseUrl, config }: SiteSettings): Promise<Site> {
   const offlinePublic = config?.offlinePublic ?? false
-  return { baseUrl: baseUrl.replace(/\/$/, ''), assets: await openAssets(), offlinePublic }
+  const canTry = config?.try.enabled ?? false
+  return { baseUrl: baseUrl.replace(/\/$/, ''), assets: await openAssets(), offlinePublic, canTry }
 }
 
 export interface PageParts {
@@ -72,8 +75,9 @@ export function pageHeaders({ forms = false, secret = false, recomputes = false 
   }
 }
 
-/** The pages in the header, in order, and those in the footer. */
+/** The pages in the header, in order, those in the footer, and there what programs read. */
 const NAVIGATION = [
+  ['/try', 'Try it'],
   ['/guide', 'Guide'],
   ['/docs', 'API'],
   ['/pricing', 'Pricing'],
@@ -84,16 +88,21 @@ const NAVIGATION = [
 ] as const
 const FOOTER = [
   ['/accuracy', 'Accuracy'],
+  ['/guide/methodology', 'Methodology'],
+  ['/guide/trust', 'Trust'],
+  ['/guide/security', 'Security'],
+] as const
+const FOR_PROGRAMS = [
   ['/llms.txt', 'For agents'],
   ['/openapi.json', 'OpenAPI'],
   ['/api/agent/v1/capabilities', 'Capabilities'],
   ['/v1/keys', 'Signing keys'],
   ['/risk-flags', 'Risk flags'],
-  ['/methodology', 'Methodology'],
+  ['/methodology', 'Methods'],
 ] as const
 
 /** The whole document as text. Values in the body are escaped. */
-export function renderPage({ baseUrl, assets, offlinePublic }: Site, parts: PageParts): string {
+export function renderPage({ baseUrl, assets, offlinePublic, canTry }: Site, parts: PageParts): string {
   const { title, path, description, body } = parts
   const names = parts.isStill ? [] : (['copy', ...(parts.scripts ?? [])] as const)
   const scripts = names.map((name) => assets.scripts[name].path)
@@ -123,7 +132,7 @@ export function renderPage({ baseUrl, assets, offlinePublic }: Site, parts: Page
       <a class="skip" href="#main">To the content</a>
       <header><nav aria-label="Main">
         <a class="brand" href="/" aria-current=${path === '/' ? 'page' : undefined}>${NAME}</a>
-        ${NAVIGATION.map(
+        ${NAVIGATION.filter(([address]) => canTry || address !== '/try').map(
           ([address, name]) =>
             html`<a key=${address} href=${address} aria-current=${markOf(address, path)}>${name}</a>`,
         )}
@@ -131,7 +140,8 @@ export function renderPage({ baseUrl, assets, offlinePublic }: Site, parts: Page
       ${offlinePublic && html`<aside class="mode">${OFFLINE_NOTICE}</aside>`}
       <main id="main">${body}</main>
       <footer>
-        <ul>${FOOTER.map(([address, name]) => html`<li key=${address}><a href=${address}>${name}</a></li>`)}</ul>
+        <ul>${linksTo(FOOTER)}</ul>
+        <ul aria-label="For programs"><li>For programs:</li>${linksTo(FOR_PROGRAMS)}</ul>
         <p>Nothing on this page comes from another host.</p>
       </footer>
     </body>
@@ -142,6 +152,9 @@ export function renderPage({ baseUrl, assets, offlinePublic }: Site, parts: Page
 const NAME = 'Countersign'
 export const OFFLINE_NOTICE =
   'Offline mode: this service is for trying out. Nothing is really paid here, and subscriptions are simulated.'
+
+const linksTo = (pages: readonly (readonly [address: string, name: string])[]) =>
+  pages.map(([address, name]) => html`<li key=${address}><a href=${address}>${name}</a></li>`)
 
 /** The value of aria-current of a link of the navigation. */
 function markOf(address: string, path: string): 'page' | 'true' | undefined {

@@ -53,6 +53,7 @@ export function signInPage(site: Site, { problem, unkept = false }: { problem?: 
   return renderPage(site, {
     ...SIGNED_OUT,
     body: html`<h1>Operator's dashboard</h1>
+      <p class="lead">For the people who run this service: its requests, processes and money. Customers use <a href="/account">Account</a>.</p>
       ${unkept && html`<${Notice} tone="bad" title="Your browser did not keep the session.">It keeps it over https alone, and on the machine itself.<//>`}
       <form method="post" action="/operator/sign-in">
         <${Field} id="token" label="Operator token" type="password" required problem=${problem} autocomplete="current-password"

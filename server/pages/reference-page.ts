@@ -261,17 +261,15 @@ function ExampleView({ operation, example, baseUrl }: { operation: Operation; ex
 }
 
 function Errors() {
-  const rows = Object.entries(errorTable).map(([code, { status, retryable, about }]) => [
-    html`<code id=${`error-${code}`}>${code}</code>`,
-    String(status),
-    retryable ? 'yes' : 'no',
-    about,
-  ])
   return html`<section aria-labelledby="errors">
     <h1 id="errors">Errors</h1>
     <p>A failure is <code>{"error": {"code", "message", "retryable"}}</code>; on the verification routes it has
       ${' '}<code>schema_version</code> and <code>status</code> as well. Branch on the code: messages may change. A retryable call may succeed
       later as it is, with the same <code>Idempotency-Key</code>; every 429 has <code>Retry-After</code>.</p>
-    <${Table} caption="Error codes" unseen columns=${[{ name: 'code' }, { name: 'status' }, { name: 'retryable' }, { name: 'meaning' }]} rows=${rows} />
+    <dl class="contents">${Object.entries(errorTable).map(
+      ([code, { status, retryable, about }]) =>
+        html`<div key=${code}><dt><code id=${`error-${code}`}>${code}</code><br />
+          <span class="detail">${status}, ${retryable ? 'retryable' : 'not retryable'}</span></dt><dd>${about}</dd></div>`,
+    )}</dl>
   </section>`
 }

@@ -12,7 +12,7 @@ export function samplePage(site: Site, sample: Sample): string {
     body: html`<article class="sample">
       <h1>${sample.title}</h1>
       ${sample.paragraphs.map((paragraph) => html`<p key=${paragraph}>${paragraph}</p>`)}
-      <p class="aside">This text is invented. It comes with the service, so that there is always a page to try a claim on.</p>
+      <p class="aside">This text is invented. It comes with the service, so that there is always a page to try a claim on. <a href="/try">Try it</a></p>
     </article>`,
   })
 }

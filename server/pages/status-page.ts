@@ -52,6 +52,7 @@ const NAMES: Readonly<Record<string, string>> = {
   database: 'Database',
   migrations: 'Schema of the database',
   keys: 'Signing keys',
+  verifier: 'Local verifier',
 }
 
 function linesOf({ checks, refusal, work }: Status): Line[] {

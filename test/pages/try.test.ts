@@ -51,6 +51,9 @@ t.test('switched off, no page has the form', async (t) => {
   const front = await (await read('/')).text()
   t.notMatch(front, '<form')
   t.notMatch(front, 'assets/try-')
+  t.notMatch(front, 'href="/try"')
+  const there = await (await fetch(system.url('/pricing'), { headers: { accept: BROWSER } })).text()
+  t.match(there, '<a href="/try">Try it</a>', 'the navigation names it where it is')
 })
 
 t.test('in a browser', { skip: noBrowser }, async (t) => {
@@ -91,6 +94,10 @@ t.test('in a browser', { skip: noBrowser }, async (t) => {
     await page.getByLabel('What it is said to say').fill(claim)
     await page.getByLabel('Page', { exact: true }).press('Enter')
     await page.locator('#answer').getByText(`“${claim}”`).waitFor()
+    // What is refused at once is said in the page, and is no error on the console.
+    await page.getByLabel('Page', { exact: true }).fill('https://127.0.0.1/')
+    await page.getByRole('button', { name: 'Check it' }).click()
+    await page.locator('#answer').getByText('There is no answer.').waitFor()
     t.same(complaints, [])
     t.same(await system.sql('select count(*)::int n from receipts'), [{ n: 0 }])
   })
