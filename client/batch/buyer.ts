@@ -107,11 +107,14 @@ export class Buyer {
       const required = error.status === 402 ? error.paymentRequired : null
       if (required && (!payment || !this.#isFresh(payment))) return { kind: 'asked', error, required } as const
       if (required && payment && this.#options.isFetchOnly) return stillOpen(payment)
-      if (required && payment) checkTerms(this.#termsOf(order), required)
+if (required && payment) checkTerms(this.#termsOf(order), required)
       // A proxy may answer with any status. Only the service knows the outcome of the order.
-      return error.status !== null && REFUSED.has(error.status) && error.code !== 'unexpected_response'
-        ? ({ kind: 'failed', error, charged: !NOT_CHARGED.has(error.status) } as const)
-        : ({ kind: 'unfinished', error } as const)
+      if (error.status === null || !REFUSED.has(error.status) || error.code === 'unexpected_response')
+        return { kind: 'unfinished', error } as const
+      // The service asks as if no payment had come, or names no terms: it may still take the one that was sent.
+      const isOpen = error.status === 402 && (!required || error.code === 'payment_required')
+      if (isOpen) return payment ? stillOpen(payment) : ({ kind: 'unfinished', error } as const)
+      return { kind: 'failed', error, charged: !NOT_CHARGED.has(error.status) } as const
     }
   }
 
@@ -151,7 +154,8 @@ export class Buyer {
     const { header, validBefore } = await this.#inTime(wallet.sign(required, offered), signal).catch(
       async (cause: Error) => {
         await budget.release(name)
-        throw new SigningError(cause.message, { cause })
+        // The packages explain at length after the first line.
+        throw new SigningError(cause.message.split('\n')[0], { cause })
       },
     )
     const valid_before = validBefore ?? Math.ceil(clock.now() / 1000) + BLOCKHASH_SECONDS
@@ -254,7 +258,7 @@ function isSame(offer: Terms, pinned: Terms): boolean {
  */
 function stillOpen({ valid_before }: SignedLine): Outcome {
   const end = new Date((valid_before + SKEW_SECONDS) * 1000).toISOString()
-  const message = `A payment on earlier terms can be taken until ${end}.`
+  const message = `The service asks for a payment again. A payment on earlier terms can be taken until ${end}.`
   return {
     kind: 'unfinished',
     error: new CountersignError({ code: 'payment_open', message, retryable: true }),

@@ -72,7 +72,8 @@ t.test('paid results are fetched, and no new payment is signed while an earlier 
   t.equal(judged[0]?.verdict?.isNew, true)
   t.match(judged[1], {
     code: 'payment_open',
-    message: /nothing is paid twice\. A payment on earlier terms can be taken until \d{4}-/,
+    message:
+      /nothing is paid twice\. The service asks for a payment again\. A payment on earlier terms can be taken until \d{4}-/,
   })
   const again = await run()
   t.match(again.sums, { wanted: 2, bought: 0, kept: 1, missing: 1 })
