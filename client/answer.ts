@@ -1,5 +1,5 @@
 // Reads the service's answer to a purchase or a recovery from one HTTP response.
-import { decodeBase64Json, readBody } from './bytes.ts'
+import { decodeBase64Json, readBody, TooLongError } from './bytes.ts'
 import type { Failure, PaymentRequired } from './error.ts'
 import type { PurchaseResult } from './result.ts'
 
@@ -42,7 +42,8 @@ export type Answer = Completed | Pending | Refused
 
 /** Reads the body to its end; throws what the connection throws. `now` is for a Retry-After given as a date. */
 export async function readAnswer(response: Response, now: number): Promise<Answer> {
-  const bytes = await readBody(response, MAX_ANSWER)
+  const bytes = await readWithin(response)
+  if (bytes === null) return refused(tooLong(response.status), false, null)
   const body = parseObject(bytes)
   if (response.status === 200) return readCompleted(response, bytes, body)
   if (response.status === 202) return readPending(response, body, now)
@@ -115,6 +116,21 @@ function refused(failure: Failure, passing: boolean, retryAfterMs: number | null
   return { state: 'refused', failure, passing, retryAfterMs }
 }
 
+/** The body, or null for one of more than MAX_ANSWER bytes. Throws what the connection throws. */
+export async function readWithin(response: Response): Promise<Uint8Array | null> {
+  try {
+    return await readBody(response, MAX_ANSWER)
+  } catch (error) {
+    if (error instanceof TooLongError) return null
+    throw error
+  }
+}
+
+/** The same answer would be as long again, so the call is not repeated. */
+export function tooLong(status: number): Failure {
+  return { ...unexpected(status), message: `The answer (status ${status}) has more than 16 MB.`, retryable: false }
+}
+
 function unexpected(status: number): Failure {
   const message = `The answer (status ${status}) is not one of the service's.`
   return { code: 'unexpected_response', message, retryable: PASSING.has(status), status }
@@ -122,8 +138,17 @@ function unexpected(status: number): Failure {
 
 function readTerms(response: Response, body: Record<string, unknown> | null): PaymentRequired | null {
   const terms = decodeBase64Json(response.headers.get('payment-required')) ?? body?.payment_required
-  return Array.isArray(asObject(terms)?.accepts) ? (terms as PaymentRequired) : null
+  const accepts = asObject(terms)?.accepts
+  return Array.isArray(accepts) && accepts.every(isOffer) ? (terms as PaymentRequired) : null
 }
+
+/** Whether an entry of `accepts` has the members that every scheme has. */
+function isOffer(entry: unknown): boolean {
+  const offer = asObject(entry)
+  return OFFERED.every((name) => typeof offer?.[name] === 'string')
+}
+
+const OFFERED = ['scheme', 'network', 'asset', 'amount', 'payTo'] as const
 
 /** Seconds or an HTTP date, as RFC 9110 allows. */
 export function readRetryAfter(response: Response, now: number): number | null {
@@ -144,7 +169,7 @@ function asObject(value: unknown): Record<string, unknown> | null {
 }
 
 /** In bytes. Several times the largest result or chain page. */
-export const MAX_ANSWER = 16 * 1024 * 1024
+const MAX_ANSWER = 16 * 1024 * 1024
 
 // The service is busy, or the connection to it failed. A failure of one attempt is not among them: the next attempt needs a
 // new payment, so the caller decides about it.

@@ -17,7 +17,10 @@ export function joinBytes(parts: readonly Uint8Array[]): Uint8Array {
   return joined
 }
 
-/** The body of an answer. Throws a RangeError for one of more than `most` bytes, and what the connection throws. */
+/** An answer is longer than its reader takes. */
+export class TooLongError extends RangeError {}
+
+/** The body of an answer. Throws a TooLongError for one of more than `most` bytes, and what the connection throws. */
 export async function readBody(response: Response, most: number): Promise<Uint8Array> {
   const reader = response.body?.getReader()
   const parts: Uint8Array[] = []
@@ -27,7 +30,7 @@ export async function readBody(response: Response, most: number): Promise<Uint8A
     length += value.length
     if (length > most) {
       await reader.cancel()
-      throw new RangeError(`The answer is longer than ${most} bytes`)
+      throw new TooLongError(`The answer is longer than ${most} bytes`)
     }
     parts.push(value)
   }

@@ -1,7 +1,6 @@
 // One call of an operation over HTTP: where each member of the input goes, which credential is sent, and what the answer
 // means.
-import { MAX_ANSWER, parseObject, readFailure, readRetryAfter } from './answer.ts'
-import { readBody } from './bytes.ts'
+import { parseObject, readFailure, readRetryAfter, readWithin, tooLong } from './answer.ts'
 import type { ConditionalCallOptions, KeyedCallOptions, ProofCallOptions, RecoveryCallOptions } from './call-options.ts'
 import type { Clock } from './clock.ts'
 import { CountersignError } from './error.ts'
@@ -74,7 +73,7 @@ async function sendUntilDone(
 
 async function send(fetch: Fetch, url: string, init: RequestInit) {
   const response = await fetch(url, init)
-  return { response, bytes: await readBody(response, MAX_ANSWER) }
+  return { response, bytes: await readWithin(response) }
 }
 
 /** The members that the path names go into the path; the others into the query of a GET, or into a JSON body. */
@@ -114,8 +113,9 @@ function conditionsOf({ ifMatch, ifNoneMatch }: ConditionalCallOptions): Record<
   return { ...(ifMatch && { 'if-match': ifMatch }), ...(ifNoneMatch && { 'if-none-match': ifNoneMatch }) }
 }
 
-function read(operation: Operation, response: Response, bytes: Uint8Array, now: number) {
+function read(operation: Operation, response: Response, bytes: Uint8Array | null, now: number) {
   const { status } = response
+  if (bytes === null) return { failure: tooLong(status) }
   if (status === 304 && operation.rawAnswer) return { body: null }
   if (status === 204) return { body: undefined }
   const isSuccess = status === 200 || status === 201 || status === 202

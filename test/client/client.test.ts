@@ -445,7 +445,7 @@ t.test('a response that is too long, or never ends, is an error', async (t) => {
   const { baseUrl } = await play(t, answerWith(200, `{"keys":["${'x'.repeat(17 * 1024 * 1024)}"]}`), dripping)
   const service = new Countersign({ baseUrl, clock })
   const tooLong = await failure(service.keys())
-  t.match(tooLong, { code: 'network_error', cause: { message: /longer than 16777216 bytes/ } })
+  t.match(tooLong, { code: 'unexpected_response', retryable: false, message: /more than 16 MB/ })
   t.match(await failure(service.chainHead()), { code: 'network_error', retryable: true })
 })
 
