@@ -107,7 +107,7 @@ export class Buyer {
       const required = error.status === 402 ? error.paymentRequired : null
       if (required && (!payment || !this.#isFresh(payment))) return { kind: 'asked', error, required } as const
       if (required && payment && this.#options.isFetchOnly) return stillOpen(payment)
-if (required && payment) checkTerms(this.#termsOf(order), required)
+      if (required && payment) checkTerms(this.#termsOf(order), required)
       // A proxy may answer with any status. Only the service knows the outcome of the order.
       if (error.status === null || !REFUSED.has(error.status) || error.code === 'unexpected_response')
         return { kind: 'unfinished', error } as const

@@ -7,14 +7,14 @@ import type { Ending, Question } from '../batch/purchase.ts'
 import { citableResults } from '../citation.ts'
 import { questionOf, tellMode } from './batch-report.ts'
 import { wordsOf } from './buy-words.ts'
-import { explained } from './buying.ts'
+import { explained, isUsage } from './buying.ts'
 import { confirm } from './confirm.ts'
 import { readable } from './files.ts'
 import { json, note, print } from './output.ts'
 import { type Offer, Purse, type PurseOptions } from './purchasing.ts'
 import { INTERRUPTED, stopAtSignals } from './signals.ts'
 import { readWhole } from './toolkit.ts'
-import type { Proof } from './trust.ts'
+import { type Proof, unproved } from './trust.ts'
 
 export interface BuyOptions extends PurseOptions {
   context?: string
@@ -37,7 +37,7 @@ async function run(source_url: string, claims: readonly string[], options: BuyOp
   const purse = await Purse.open(options)
   using waiting = openWaiting()
   let status = 0
-  await purse.buy(
+  const buying = purse.buy(
     question,
     {
       again: options.again ?? false,
@@ -50,7 +50,20 @@ async function run(source_url: string, claims: readonly string[], options: BuyOp
       status = await show(ending, proof, { ...options, expect, isInterrupted: waiting.signal.aborted })
     },
   )
+  await buying.catch(async (error: unknown) => {
+    if (isUsage(error)) throw error
+    waiting.end()
+    status = showFault(error, await purse.hasOpenPayment(question).catch(() => true), options.json)
+  })
   return status
+}
+
+/** An error that nobody expected must not have the exit status of a verdict. */
+function showFault(error: unknown, isOpen: boolean, asJson: boolean | undefined): number {
+  const message = error instanceof Error ? error.message : String(error)
+  return isOpen
+    ? tell(asJson, 'failed', `${message} The same command goes on, and pays nothing twice.`, 6)
+    : tell(asJson, 'failed', `${message} No payment is under way.`, 4)
 }
 
 /** One claim without a context is a question for verify-source, everything else one for verify-claims. */
@@ -122,10 +135,11 @@ interface ShowOptions extends BuyOptions {
 async function show(ending: Ending, proof: Proof | null, options: ShowOptions): Promise<number> {
   if (ending.kind === 'completed') {
     const { result, bytes, costUsd } = ending
-    const found = proof ?? { ok: false, faults: [], words: 'it was not examined' }
+    const found = proof ?? unproved('it was not examined')
     if (options.out !== undefined) await replace(options.out, bytes)
     const receipt_serial = result.receipt?.attestation?.serial ?? null
-    if (options.json) print(json({ result, verified: found.ok, cost_usd: costUsd, receipt_serial }))
+    if (options.json && found.isReadable) print(json({ result, verified: found.ok, cost_usd: costUsd, receipt_serial }))
+    else if (options.json) print(json({ result: null, verified: false, cost_usd: costUsd, receipt_serial: null }))
     else print(wordsOf(ending, found))
     if (!found.ok) {
       if (options.json) tell(true, 'not_verified', `The result does not verify: ${found.words}`)

@@ -20,10 +20,13 @@ const COLOURS: Record<ClaimSupport, 'green' | 'red' | 'yellow'> = {
 }
 
 export function wordsOf({ result, isEarlier, costUsd }: Bought, proof: Proof, colour: Paint = paint): string {
+  const warning = [
+    colour('red', 'This result does not verify. Do not trust what it says:'),
+    `  ${visible(proof.words)}`,
+  ]
+  if (!proof.isReadable) return `${warning.join('\n')}\n`
   const { payment, receipt } = result
-  const lines = proof.ok
-    ? []
-    : [colour('red', 'This result does not verify. Do not trust what it says:'), `  ${visible(proof.words)}`, '']
+  const lines = proof.ok ? [] : [...warning, '']
   lines.push(...('claims' in result ? manyInWords(result, colour) : oneInWords(result, colour)))
   const money = payment.simulated ? `${payment.mode} mode: no money moved` : `${costUsd} USDC`
   lines.push(

@@ -21,6 +21,7 @@ import { endAtSignals, stopAtSignals } from './signals.ts'
 
 /** Milliseconds for one row: longer than any settlement takes that succeeds. */
 const ROW_MS = 600_000
+const GIVEN_AWAY = 'The service answered with a result where it should have asked for a payment.'
 /** Most questions for which the terms are requested, because the service may refuse the first of them. */
 const MAX_ASKED = 5
 
@@ -33,10 +34,14 @@ export async function explained<T>(work: () => Promise<T>): Promise<T> {
   try {
     return await work()
   } catch (cause) {
-    const isOurs = [LockedError, JournalError, DamagedFileError, TermsError].some((kind) => cause instanceof kind)
-    if (isOurs) throw new UsageError((cause as Error).message, { cause })
+    if (isUsage(cause) && !(cause instanceof UsageError)) throw new UsageError((cause as Error).message, { cause })
     throw cause
   }
+}
+
+/** Whether the user can correct what was thrown. */
+export function isUsage(cause: unknown): boolean {
+  return [UsageError, LockedError, JournalError, DamagedFileError, TermsError].some((kind) => cause instanceof kind)
 }
 
 /** Atomic units of `--budget`. Throws a UsageError. */
@@ -63,7 +68,7 @@ export async function askTerms(
         ? client.verifyClaims(inputOf(question), options)
         : client.verifySource(inputOf(question), options)
     const error = await asked.then(
-      () => new Error('The service gave a result away under a new key.'),
+      () => new CountersignError({ code: 'unexpected_response', message: GIVEN_AWAY, retryable: false }),
       (error: unknown) => error,
     )
     if (error instanceof CountersignError && error.paymentRequired)

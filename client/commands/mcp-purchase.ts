@@ -8,7 +8,7 @@ import { citableResults, textFragmentUrl } from '../citation.ts'
 import { flagInWords } from '../flag-words.ts'
 import { clip, failed, type McpTool, said, type ToolContext, type ToolOutcome, textOf } from './mcp-tool.ts'
 import type { Offer, Purse } from './purchasing.ts'
-import type { Proof } from './trust.ts'
+import { type Proof, unproved } from './trust.ts'
 
 const DESCRIPTOR: McpTool['descriptor'] = {
   name: 'verify_source',
@@ -122,7 +122,7 @@ function ask({ source_url, claim }: SourceQuestion, { terms, capabilities }: Off
 function describe(ending: Ending, proof: Proof | null): ToolOutcome {
   switch (ending.kind) {
     case 'completed':
-      return describeResult(ending, proof ?? { ok: false, faults: [], words: 'it was not examined' })
+      return describeResult(ending, proof ?? unproved('it was not examined'))
     case 'declined':
       return failed('declined', 'The person said no. Nothing was bought. Do not ask again unless told to.')
     case 'over_budget':
@@ -142,6 +142,10 @@ function describe(ending: Ending, proof: Proof | null): ToolOutcome {
 
 function describeResult(bought: Bought, proof: Proof): ToolOutcome {
   const { costUsd, isEarlier } = bought
+  if (!proof.isReadable) {
+    const message = `What the service sent is no result, and is not shown: ${clip(proof.words, 300)}`
+    return said([`NOT VERIFIED. ${message}`], { verified: false, proof: proof.words, cost_usd: costUsd }, true)
+  }
   // The tool takes one claim, so the result has one.
   const result = citableResults(bought.result)[0]!
   const { claim_support, explanation, evidence, risk_flags, source, checked_at, receipt, payment } = result
@@ -160,12 +164,12 @@ function describeResult(bought: Bought, proof: Proof): ToolOutcome {
     `Receipt: serial ${receipt.attestation.serial}, ${money}${isEarlier ? ', bought before' : ''}`,
     ...(proof.ok ? [`Proved: ${clip(proof.words, 300)}`] : []),
   ]
-  // Each quote is shown whole with its link, or not at all.
+  // Every quote is shown, the later ones with what the earlier ones leave; a link that takes most of that is left out.
   let room = TEXT_LENGTH - Array.from(lines.join('\n')).length
-  for (const { stance, quote, url } of quotes) {
-    const line = `${stance}: “${quote}” ${url}`
+  for (const [index, quote] of quotes.entries()) {
+    const line = quoteLine(quote, Math.floor(room / (quotes.length - index)) - 1)
     room -= Array.from(line).length + 1
-    if (room > 0) lines.push(line)
+    lines.push(line)
   }
   return said(
     lines,
@@ -178,6 +182,13 @@ function describeResult(bought: Bought, proof: Proof): ToolOutcome {
   )
 }
 
+function quoteLine({ stance, quote, url }: { stance: string; quote: string; url: string }, room: number): string {
+  const head = `${clip(stance, 20)}: `
+  const link = url.length <= room * LINK_PART ? ` ${url}` : ''
+  return `${head}“${clip(quote, Math.max(1, room - Array.from(head).length - link.length - 2))}”${link}`
+}
+
+const LINK_PART = 0.7
 const PATIENCE_MS = 50_000
 const PROGRESS_MS = 5000
 const TEXT_LENGTH = 1990

@@ -85,8 +85,7 @@ export class Purse {
     if (fault) throw new UsageError(`Nothing can be bought: ${fault}.`)
     const { journal: folder, 'budget-file': budgetFile } = this.#options
     const capabilities = await this.#capabilities().catch((error: unknown) => error)
-    if (capabilities instanceof Error)
-      return await show(await this.#withoutService(capabilities, question, folder), null)
+    if (capabilities instanceof Error) return await show(await this.#withoutService(capabilities, question), null)
     const known = capabilities as Capabilities
     const network = this.#networkOf(known)
     let proof: Proof | null = null
@@ -105,7 +104,7 @@ export class Purse {
         ...(hooks.onWait && { onWait: hooks.onWait }),
         verify: async (result) => {
           proof = await this.#trust.examine(result, question).catch((error: Error) => ({
-            ...{ ok: false, faults: [] },
+            ...{ ok: false, isReadable: true, faults: [] },
             words: `the keys of the service could not be read: ${error.message}`,
           }))
           return proof.ok
@@ -115,6 +114,11 @@ export class Purse {
       },
       (ending) => show(ending, proof),
     )
+  }
+
+  /** Whether a payment for this question may be charged. */
+  hasOpenPayment(question: Question): Promise<boolean> {
+    return hasOpenPayment(this.#options.journal, this.service, question)
   }
 
   async #capabilities(): Promise<Capabilities> {
@@ -150,9 +154,8 @@ export class Purse {
     throw new BudgetError(`This costs ${formatUsd(price)} USDC, more than --max-price ${formatUsd(this.#maxPrice)}.`)
   }
 
-  async #withoutService(error: Error, question: Question, folder: string): Promise<Ending> {
-    const isOpen = await hasOpenPayment(folder, this.service, question)
-    if (isOpen)
+  async #withoutService(error: Error, question: Question): Promise<Ending> {
+    if (await this.hasOpenPayment(question))
       return { kind: 'pending', message: `A payment is under way, and the service does not answer: ${error.message}` }
     if (error instanceof CountersignError) return { kind: 'failed', error }
     throw error

@@ -9,6 +9,7 @@ import type { Question } from '../batch/purchase.ts'
 import type { Check } from '../checks.ts'
 import { Countersign } from '../client.ts'
 import type { PurchaseResult } from '../result.ts'
+import { integer, list, literal, object, text } from '../shape.ts'
 import { type PinnedKey, trustIntroduced, verifyResult } from '../verification.ts'
 import { readKeys } from './files.ts'
 import { signatureCheck } from './signature-check.ts'
@@ -26,10 +27,17 @@ export const PINS = {
 
 export interface Proof {
   ok: boolean
+  /** The result has every member that is shown. False only where not `ok`. */
+  isReadable: boolean
   /** Those that failed; none where `ok`. */
   faults: Check[]
   /** One sentence: by which key it is proved, or why it is not. */
   words: string
+}
+
+/** Of a result of which nothing is to be shown. */
+export function unproved(words: string): Proof {
+  return { ok: false, isReadable: false, faults: [], words }
 }
 
 interface KeptKey extends PinnedKey {
@@ -63,6 +71,9 @@ export class Trust {
 
   /** Whether the result proves, offline where a key is known, and answers this question. */
   async examine(result: PurchaseResult, question: Question): Promise<Proof> {
+    const fault = ('claims' in question ? shownClaims : shownSource)(result, '')
+    // Nothing of it can be shown, whoever signed it.
+    if (fault) return unproved(`shape: ${fault}`)
     const asked = askedFaults(result, question)
     const { key_id, pubkey_hex } = result.receipt?.attestation ?? {}
     const name = `${key_id}:${pubkey_hex}`
@@ -140,11 +151,33 @@ function askedFaults(result: PurchaseResult, question: Question): Check[] {
 
 function proofOf(checks: readonly Check[], words: string, key: string): Proof {
   const faults = checks.filter(({ ok }) => !ok)
-  if (faults.length === 0) return { ok: true, faults, words }
+  if (faults.length === 0) return { ok: true, isReadable: true, faults, words }
   const isUnknown = faults.every(({ name }) => name === 'trusted_key' || name === 'signature')
   const isStranger = isUnknown && faults.some(({ name }) => name === 'trusted_key')
   const why = isStranger
     ? `unknown key: it is signed by key ${key}, and no trusted key introduces that one`
     : faults.map(({ name, detail }) => (detail ? `${name}: ${detail}` : name)).join('; ')
-  return { ok: false, faults, words: why }
+  return { ok: false, isReadable: true, faults, words: why }
 }
+
+const MOST_FLAGS = 32
+const MOST_QUOTES = 6
+const MOST_CLAIMS = 10
+
+/** What is shown of a result. The checks of its receipt do not need all of it. */
+const shownPage = {
+  checked_at: text(),
+  request_id: text(),
+  source: object({ requested_url: text(), final_url: text(), normalized_text: text() }),
+  payment: object({ mode: text(), simulated: literal(true, false), amount_atomic: text() }),
+  receipt: object({ attestation: object({ serial: integer(1) }) }),
+}
+const shownFinding = {
+  claim: text(),
+  claim_support: text(),
+  explanation: text(),
+  risk_flags: list(text(), MOST_FLAGS),
+  evidence: list(object({ stance: text(), quote: text(), start: integer(0), end: integer(0) }), MOST_QUOTES),
+}
+const shownSource = object({ ...shownPage, ...shownFinding })
+const shownClaims = object({ ...shownPage, claims: list(object(shownFinding), MOST_CLAIMS, 1) })
