@@ -1,7 +1,6 @@
 // The second stage of a verification: the assessor compares claims and page, and its answer is checked and stored.
 import type { AssessmentTask, Assessor, ClaimsTask } from '../../workers/assessment/assessor.ts'
-import { readWithContext } from '../../workers/assessment/claim-reading.ts'
-import { assessClaims, isFailure } from '../../workers/assessment/claims.ts'
+import { assessClaims, isFailure, readWithContext } from '../../workers/assessment/claims.ts'
 import type { Verdict } from '../../workers/assessment/evidence.ts'
 import { judgePage, judgePageOf } from '../../workers/assessment/page-quality.ts'
 import { gatedProcedure } from '../../workers/assessment/procedure.ts'

@@ -2,7 +2,7 @@
 import { once } from 'node:events'
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import { TRIAL } from '../../../workers/assessment/semantic/trial.ts'
+import { TRIAL } from '../../../workers/assessment/semantic/model.ts'
 
 /** A prompt as it arrived, split into the parts that it was built from. */
 export interface Asked {
@@ -25,7 +25,7 @@ export interface MessagesServer extends AsyncDisposable {
   asked: Asked[]
   /** Replaces the script. */
   script: Script
-  /** The reply to the service's own question (workers/assessment/semantic/trial.ts); null: a right answer. It is not in `asked`. */
+  /** The reply to the service's own question (workers/assessment/semantic/model.ts); null: a right answer. It is not in `asked`. */
   trial: Reply | null
   /** How often that question came. */
   trials: number

@@ -1,7 +1,7 @@
 // The protocol of the Messages API, of Anthropic and of servers that speak it.
 import Anthropic from '@anthropic-ai/sdk'
 import { answerSchema } from './answer.ts'
-import { boundedFetch } from './bounded-fetch.ts'
+import { boundedFetch } from './failures.ts'
 import { countOf, type Model, type ModelOptions, openModel, type Protocol } from './model.ts'
 
 export function anthropicModel(options: ModelOptions): Model {

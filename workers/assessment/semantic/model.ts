@@ -2,15 +2,26 @@
 // answer is useless. Attempts are counted here and not in an SDK, because that would occupy a worker for as long as a server
 // asks; a request that has to wait long goes back to the queue.
 import { setTimeout as sleep } from 'node:timers/promises'
-import { AppError, causeCode } from '../../../server/errors.ts'
+import { AppError } from '../../../server/errors.ts'
 import { type Logger, type Metrics, openOutage } from '../../../server/telemetry.ts'
+import { buildSemaphore } from '../../../server/threads/semaphore.ts'
 import { annotate, inSpan, type SpanOptions } from '../../../server/tracing/spans.ts'
-import { UnusableAnswerError } from './answer.ts'
+import { heard, readAnswer, UnusableAnswerError } from './answer.ts'
 import { AssessorBusyError, buildCircuit, type Circuit, type CircuitOptions, type Trouble } from './circuit.ts'
-import { withoutKey } from './problem.ts'
-import type { Question } from './prompt.ts'
-import { buildSemaphore } from './semaphore.ts'
-import { readTrial, TRIAL } from './trial.ts'
+import {
+  classify,
+  inWords,
+  isRejection,
+  messageOf,
+  type Outcome,
+  outcomeOf,
+  ProviderError,
+  refusalIn,
+  type ServerSettings,
+  withoutKey,
+} from './failures.ts'
+import { linesOf } from './lines.ts'
+import { claimPart, pagePart, type Question, SYSTEM } from './prompt.ts'
 
 export interface Counts {
   input: number
@@ -45,8 +56,7 @@ export interface Said {
 export interface Protocol {
   /** By the conventions for generative models. */
   readonly provider: 'anthropic' | 'openai'
-  /** The settings that name the server, its key and the model. */
-  readonly settings: { server: string; key: string; model: string }
+  readonly settings: ServerSettings
   /** Parameters that a server may refuse, in the order in which they are left out. */
   readonly optional: readonly string[]
   /** Asks without the parameters in `without`. Throws what the SDK throws: errors with `status` and `headers`, or without. */
@@ -120,7 +130,7 @@ export function openModel(protocol: Protocol, options: ModelOptions): Model {
           continue
         }
         without.clear()
-        const problem = withoutKey(inWords(error, protocol), options.apiKey)
+        const problem = withoutKey(inWords(error, protocol.settings), options.apiKey)
         outage.failed(problem)
         return { problem, retryAfterMs: error instanceof ProviderError ? error.retryAfterMs : undefined }
       }
@@ -236,108 +246,30 @@ function countUsage(metrics: Metrics, usage: Usage) {
   if (usage.usd !== null) metrics.modelUsd.inc(usage.usd)
 }
 
-/** The server failed, and may answer later. */
-class ProviderError extends Error {
-  override name = 'ProviderError'
-  readonly outcome: Outcome
-  readonly retryAfterMs: number | undefined
-  constructor(outcome: Outcome, retryAfterMs: number | undefined, cause: unknown) {
-    super(`the model's server: ${outcome.replaceAll('_', ' ')}`, { cause })
-    this.outcome = outcome
-    this.retryAfterMs = retryAfterMs
-  }
-}
-
-type Outcome =
-  | 'ok'
-  | 'unusable'
-  | 'declined'
-  | 'timeout'
-  | 'unreachable'
-  | 'rate_limited'
-  | 'overloaded'
-  | 'denied'
-  | 'rejected'
-
-function outcomeOf(error: unknown): Outcome {
-  if (error instanceof ProviderError) return error.outcome
-  if (error instanceof UnusableAnswerError) return 'unusable'
-  return error instanceof AppError && error.cause === undefined ? 'declined' : 'rejected'
-}
-
-/** The SDKs' errors, and what the platform throws when a reply breaks off or is no JSON. */
-function classify(error: unknown): unknown {
-  if (error instanceof AppError || error instanceof UnusableAnswerError || error instanceof AssessorBusyError)
-    return error
-  const status = statusOf(error)
-  if (status === undefined) return new ProviderError('unreachable', undefined, error)
-  const retryAfterMs = retryAfter((error as { headers?: Headers }).headers)
-  if (status === 429) return new ProviderError('rate_limited', retryAfterMs, error)
-  if (status >= 500 || status === 408 || status === 409) return new ProviderError('overloaded', retryAfterMs, error)
-  if (LASTING.has(status)) return new ProviderError('denied', undefined, error)
-  return new AppError('assessment_failed', 'The model cannot be asked about this text. Nothing was charged.', {
-    cause: error,
-    retryable: false,
-  })
-}
-
-function statusOf(error: unknown): number | undefined {
-  const status = error instanceof Error && 'status' in error ? error.status : undefined
-  return typeof status === 'number' ? status : undefined
-}
-
-/** The server takes no such request: 400 or 422, for example for a parameter that it does not know. */
-const isRejection = (error: unknown) =>
-  error instanceof AppError && (statusOf(error.cause) === 400 || statusOf(error.cause) === 422)
-
-const messageOf = (error: unknown) =>
-  error instanceof AppError && error.cause instanceof Error ? error.cause.message : ''
-
-/** What went wrong with our own question, so that its text may be quoted. */
-function inWords(error: unknown, { settings }: Protocol): string {
-  if (error instanceof UnusableAnswerError)
-    return `it answered, but not in the form that was asked for (${error.message}): ${JSON.stringify(error.written)}`
-  if (!(error instanceof ProviderError)) {
-    const status = error instanceof AppError ? statusOf(error.cause) : undefined
-    if (status === undefined)
-      return error instanceof AppError ? 'the model declined the trial question' : 'it gives no answer in time'
-    return `it refuses the request with HTTP ${status}: ${messageOf(error)}`
-  }
-  const status = statusOf(error.cause)
-  if (status === 401 || status === 403) return `it refuses the key with HTTP ${status}; check ${settings.key}`
-  if (status === 402) return 'there is no credit left at the provider (HTTP 402)'
-  if (status === 404) return `it knows no such path or model (HTTP 404); check ${settings.server} and ${settings.model}`
-  if (error.outcome === 'timeout') return 'it gives no answer in time'
-  if (status !== undefined) return `it answers HTTP ${status}`
-  return `it cannot be reached (${causeCode(error.cause)}); check ${settings.server}`
+const TRIAL_TEXT = 'Lighthouses of the coast\nThe lighthouse of Kelby is 21 metres high.'
+const TRIAL_LINES = linesOf(TRIAL_TEXT)
+const TRIAL_WINDOW = { first: 0, last: TRIAL_LINES.length - 1 }
+const TRIAL_VIEW = {
+  text: TRIAL_TEXT,
+  lines: TRIAL_LINES,
+  masked: new Set<number>(),
+  nonce: '5eed5eed5eed5eed',
+  retrieved: '2026-01-01',
 }
 
 /**
- * The parts of a refusal that may be logged: its message, and every field that is not a plain name, may quote the
- * question.
+ * The fixed question by which a model is tried: at the start, and whenever strangers' questions fail. It is as small as a
+ * question can be, and has everything that a question has.
  */
-function refusalIn(error: unknown) {
-  const status = statusOf(error)
-  if (status === undefined) return {}
-  const { type, requestID } = error as { type?: unknown; requestID?: unknown }
-  const name = (value: unknown) => (typeof value === 'string' && PLAIN_NAME.test(value) ? value : null)
-  return { status, type: name(type), provider_request_id: name(requestID) }
+export const TRIAL: Question = {
+  system: SYSTEM,
+  page: pagePart(TRIAL_VIEW, TRIAL_WINDOW, ''),
+  claim: claimPart('The lighthouse of Kelby is 21 metres high.', TRIAL_VIEW.nonce),
 }
 
-/** Seconds, or a date; milliseconds in Anthropic's own header. Undefined when there is none that can be read. */
-function retryAfter(headers: Headers | undefined): number | undefined {
-  const ms = Number(headers?.get('retry-after-ms') ?? Number.NaN)
-  if (ms >= 0) return ms
-  const given = headers?.get('retry-after')?.trim()
-  if (!given) return undefined
-  if (/^\d+(?:\.\d+)?$/.test(given)) return Number(given) * 1000
-  const at = Date.parse(given)
-  return Number.isNaN(at) ? undefined : Math.max(0, at - Date.now())
-}
+/** Reads the answer as any other is read. Throws UnusableAnswerError if it is not of the form. */
+const readTrial = (written: string) => heard(readAnswer(written), written, TRIAL_WINDOW, TRIAL_VIEW.masked)
 
-/** A missing or wrong key, no money, no permission, an unknown model. */
-const LASTING: ReadonlySet<number> = new Set([401, 402, 403, 404])
-const PLAIN_NAME = /^[\w-]{1,64}$/
 const ATTEMPTS = 3
 const FIRST_PAUSE_MS = 500
 /** A request that would have to wait longer goes back to the queue. */

@@ -2,7 +2,7 @@
 // ignore, drop or refuse, so the answer is read as if no schema had been given.
 import OpenAI from 'openai'
 import { answerSchema } from './answer.ts'
-import { boundedFetch } from './bounded-fetch.ts'
+import { boundedFetch } from './failures.ts'
 import { countOf, type Model, type ModelOptions, openModel, type Protocol } from './model.ts'
 
 export function openaiModel(options: ModelOptions): Model {

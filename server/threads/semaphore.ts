@@ -1,5 +1,5 @@
-// A semaphore: limits how many calls run at the same time; the others wait in the order of server/threads/lanes.ts.
-import { buildLanes, type Lane, OWN_LANE } from '../../../server/threads/lanes.ts'
+// A semaphore: limits how many calls run at the same time; the others wait in the order of lanes.ts.
+import { buildLanes, type Lane, OWN_LANE } from './lanes.ts'
 
 export interface Semaphore {
   /**
