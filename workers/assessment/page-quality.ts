@@ -3,8 +3,8 @@
 // and a suspect page is refused only if it has almost no other text and does not have the words of the claim.
 import { AppError, type ErrorCode } from '../../server/errors.ts'
 import { codePoints } from '../../server/interface/scalars.ts'
+import { readSections } from '../text/sections.ts'
 import { readClaim, termsIn } from './claim.ts'
-import { type Family, FURNITURE, PHRASES } from './page-phrases.ts'
 import type { PageFlag } from './risk-flags.ts'
 
 interface Page {
@@ -50,6 +50,8 @@ export function judgePageOf(claims: readonly string[], page: Page): PageFlag[] {
   if (!passed) throw refusal
   return [...flags].sort()
 }
+
+type Family = 'challenge' | 'script' | 'missing' | 'login'
 
 interface PageRefusal {
   code: ErrorCode
@@ -160,6 +162,27 @@ function holdsWordsOf(claim: string, lines: readonly string[], phrase: RegExp): 
   return all.length > 0 && sum(found) >= SHARE * sum(all) && words(found) >= Math.min(LEAST_WORDS, words(all))
 }
 
+function patternOf(section: string): RegExp | undefined {
+  const entries = SECTIONS.get(section)
+  return entries && new RegExp(entries.join('|'), 'u')
+}
+
+/** What page-phrases.txt says of a family. */
+function phrasesOf(family: Family) {
+  const [phrases, ...others] = ['phrases', 'alone', 'aside', 'besides'].map((name) => patternOf(`${family}: ${name}`))
+  if (!phrases) throw new Error(`no phrases of the family ${family}`)
+  const [alone, aside, besides] = others
+  return { phrases, alone, aside, besides }
+}
+
+const SECTIONS = readSections(new URL('./page-phrases.txt', import.meta.url))
+const PHRASES = {
+  challenge: phrasesOf('challenge'),
+  script: phrasesOf('script'),
+  missing: phrasesOf('missing'),
+  login: phrasesOf('login'),
+}
+const FURNITURE = patternOf('furniture')!
 /** UTF-16 units. Pages that are not the requested page are short, footers included. */
 const LONGEST_SUSPECT = 6000
 const FEW_LINES = 12

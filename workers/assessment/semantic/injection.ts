@@ -1,7 +1,6 @@
 // Finds sentences that address a program instead of people: orders, text about the verdict, forged parts of a prompt. Such a
-// sentence alone is not shown to the model. The list of patterns (injection-patterns.ts) does not find everything, and no rule
-// depends on that.
-import { fold, INSTRUCTION, SEAM, VERDICT } from './injection-patterns.ts'
+// sentence alone is not shown to the model. The list of patterns (orders.txt) does not find everything, and no rule depends on that.
+import { readSections } from '../../text/sections.ts'
 import type { Span } from './lines.ts'
 
 export type Suspicion = 'instruction' | 'verdict' | 'seam'
@@ -42,12 +41,7 @@ export const isSuspect = (text: string): boolean => suspicionsIn(text).length > 
 function suspicionsIn(text: string): Suspicion[] {
   const readings = readingsOf(text)
   const has = (patterns: readonly RegExp[]) => readings.some((one) => patterns.some((pattern) => pattern.test(one)))
-  const kinds: (Suspicion | false)[] = [
-    has(INSTRUCTION) && 'instruction',
-    has(SEAM) && 'seam',
-    has(VERDICT) && 'verdict',
-  ]
-  return kinds.filter((kind) => kind !== false)
+  return KINDS.filter((kind) => has(PATTERNS[kind]))
 }
 
 /** The possible readings of a text: folded; with look-alike letters and spelled-out words replaced; and decoded. */
@@ -83,6 +77,46 @@ function undisguise(plain: string): string {
 const replaced = (word: string, signs: ReadonlyMap<string, string>) =>
   Array.from(word, (sign) => signs.get(sign) ?? sign).join('')
 
+/**
+ * The form in which text is compared with the patterns: without compatibility forms, accents, marks, case and invisible
+ * characters.
+ */
+function fold(text: string): string {
+  const plain = text.normalize('NFKD').replace(/[\p{Mn}\p{DI}]/gu, '')
+  return plain.normalize('NFC').toLowerCase()
+}
+
+/** The patterns of one kind. Those with names of words are made for each language that they are for. */
+function patternsOf(kind: Suspicion): RegExp[] {
+  const lines = (section: string) => SECTIONS.get(section) ?? []
+  const filled = (section: string, languages: readonly Words[]) =>
+    lines(section).flatMap((line) =>
+      languages.map((words) => line.replace(/\{([a-z_]+)\}/g, (_, name: string) => words.get(name) ?? '')),
+    )
+  const [english, ...others] = LANGUAGES
+  const all = [...filled(`${kind}: english`, english ? [english] : []), ...filled(`${kind}: other`, others)]
+  return [...all, ...lines(kind)].map((source) => new RegExp(withoutMarks(source), 'u'))
+}
+
+/** As text is folded, but for case, which has a meaning in patterns: marks of Hindi or Japanese are gone on both sides. */
+const withoutMarks = (source: string) =>
+  source
+    .normalize('NFKD')
+    .replace(/\p{Mn}/gu, '')
+    .normalize('NFC')
+
+type Words = ReadonlyMap<string, string>
+const SECTIONS = readSections(new URL('./orders.txt', import.meta.url))
+/** English first. */
+const LANGUAGES: readonly Words[] = [...SECTIONS].flatMap(([section, lines]) =>
+  section.startsWith('words: ') ? [new Map(lines.map((line) => line.split(/ = (.*)/s, 2) as [string, string]))] : [],
+)
+const KINDS = ['instruction', 'seam', 'verdict'] as const
+const PATTERNS: Record<Suspicion, readonly RegExp[]> = {
+  instruction: patternsOf('instruction'),
+  seam: patternsOf('seam'),
+  verdict: patternsOf('verdict'),
+}
 /** UTF-16 units. */
 const LONGEST_SENTENCE = 400
 const ONE_BREAK = /^[^\n\r\S]*\r?\n[^\n\r\S]*$/
