@@ -1,7 +1,7 @@
 // The peers of the literal assessment: BM25 over the stemmed words of each sentence, alone and with the sentences around
 // it. They know no numbers, dates or typography, and they never abstain from a page that has one of the claim's words.
 import { stemmer } from 'stemmer'
-import { type Sentence, sentencesOf } from '../../workers/assessment/sentences.ts'
+import { type Sentence, sentencesOf } from '../../workers/text/sentences.ts'
 import type { Span } from './labels.ts'
 
 export interface Peer {

@@ -1,7 +1,7 @@
 // The job of one quote check: reads the page as for a verification, finds the quotes on a thread, and stores the answer.
 
-import { judgePage } from '../../workers/assessment/page-quality.ts'
 import { observeSource } from '../../workers/retrieval/observation.ts'
+import { judgePage } from '../../workers/retrieval/page-quality.ts'
 import { type FoundQuote, findQuotes } from '../../workers/text/quotes.ts'
 import { linkTo } from '../../workers/text/text-fragment.ts'
 import type { Payload } from '../db/jobs.ts'

@@ -2,9 +2,9 @@
 import type { AssessmentTask, Assessor, ClaimsTask } from '../../workers/assessment/assessor.ts'
 import { assessClaims, isFailure, readWithContext } from '../../workers/assessment/claims.ts'
 import type { Verdict } from '../../workers/assessment/evidence.ts'
-import { judgePage, judgePageOf } from '../../workers/assessment/page-quality.ts'
 import { gatedProcedure } from '../../workers/assessment/procedure.ts'
 import type { ClaimFlag } from '../../workers/assessment/risk-flags.ts'
+import { judgePage, judgePageOf } from '../../workers/retrieval/page-quality.ts'
 import { type Assessment, assessment as assessmentShape } from '../interface/assessment.ts'
 import {
   type ClaimsAssessment,

@@ -264,6 +264,12 @@ export const SEMANTIC: readonly (readonly Place[])[] = [
       meaning:
         'As semantic-12; the words that a paragraph shares with the claim are found as the literal assessment finds them.',
     },
+    {
+      form: /^semantic-14$/,
+      meaning:
+        'As semantic-13; each part of a long text begins with the first line of the page, its title, and numbers of the claim ' +
+        'are compared by fewer rules: quotes with a half, a dozen or hundreds in words are not compared.',
+    },
   ],
   [{ form: /^[A-Za-z0-9._:/@~-]{1,40}$/, meaning: 'The model that was asked.' }],
   [{ form: /^prompt-[0-9a-f]{8}$/, meaning: 'Digest of everything that the model is given besides page and claim.' }],

@@ -5,10 +5,9 @@ import {
   claimFlagMeanings,
   literalFlagMeanings,
   localFlagMeanings,
-  pageFlagMeanings,
   semanticFlagMeanings,
 } from '../../workers/assessment/risk-flags.ts'
-import { retrievalRiskFlags } from '../../workers/retrieval/risk-flags.ts'
+import { pageFlagMeanings, retrievalRiskFlags } from '../../workers/retrieval/risk-flags.ts'
 import { riskFlagMeanings as textFlagMeanings } from '../../workers/text/risk-flags.ts'
 import { riskFlag } from '../interface/result.ts'
 import { defineExchange } from '../operation.ts'

@@ -3,11 +3,11 @@
 // and four times where a claim is compared with every part of a page.
 import t from 'tap'
 import { assessLiterally } from '../../workers/assessment/literal/search-thread.ts'
-import { judgePage } from '../../workers/assessment/page-quality.ts'
 import type { Heard } from '../../workers/assessment/semantic/answer.ts'
 import { isSuspect } from '../../workers/assessment/semantic/injection.ts'
 import { linesOf } from '../../workers/assessment/semantic/lines.ts'
 import { type ConcludeTask, conclude, planReading } from '../../workers/assessment/semantic/page-thread.ts'
+import { judgePage } from '../../workers/retrieval/page-quality.ts'
 import { LONG } from '../long.ts'
 
 const many = (unit: (i: number) => string) => (length: number) => {

@@ -8,8 +8,8 @@ import {
   type Proposal,
   proveEvidence,
 } from '../../workers/assessment/evidence.ts'
-import { shortenedTo } from '../../workers/assessment/sentences.ts'
 import { codePointIndex } from '../../workers/text/offsets.ts'
+import { shortenedTo } from '../../workers/text/sentences.ts'
 import { flawOf, textDigest } from './fixtures/proof.ts'
 
 const SOURCE = 'a'.repeat(64)

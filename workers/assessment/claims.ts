@@ -4,9 +4,9 @@
 import { AppError } from '../../server/errors.ts'
 import type { Assessment } from '../../server/interface/assessment.ts'
 import { buildSemaphore } from '../../server/threads/semaphore.ts'
+import { functionWordsOf } from '../text/language.ts'
+import { foldWord } from '../text/tokens.ts'
 import type { Assessments, AssessmentTask, Assessor, ClaimsTask } from './assessor.ts'
-import { functionWordsOf } from './language.ts'
-import { foldWord } from './tokens.ts'
 
 /** As `Assessor.assessAll`. */
 export function assessClaims(assessor: Assessor, task: ClaimsTask): Promise<Assessments> {

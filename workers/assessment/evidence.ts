@@ -4,7 +4,7 @@ import type { Assessment } from '../../server/interface/assessment.ts'
 import { LIMITS } from '../../server/interface/limits.ts'
 import type { Evidence } from '../../server/interface/result.ts'
 import { type CodePointIndex, codePointIndex } from '../text/offsets.ts'
-import { insidePair, sensibleCut, trimmed } from './sentences.ts'
+import { insidePair, sensibleCut, trimmed } from '../text/sentences.ts'
 
 /** What an assessor finds, without its procedure. */
 export type Verdict = Omit<Assessment, 'procedure'>

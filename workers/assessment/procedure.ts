@@ -23,7 +23,7 @@ export const LOCAL_PROCEDURE = procedureOf(settings)
  */
 export function semanticProcedure(model: string, windowTokens: number, promptVersion: string = PROMPT_VERSION): string {
   const { icu, unicode } = process.versions
-  return `semantic-13+${modelName(model)}+prompt-${promptVersion}+w${windowTokens}+icu-${icu}+unicode-${unicode}`
+  return `semantic-14+${modelName(model)}+prompt-${promptVersion}+w${windowTokens}+icu-${icu}+unicode-${unicode}`
 }
 
 /**

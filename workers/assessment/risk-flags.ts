@@ -45,19 +45,9 @@ export const semanticFlagMeanings = {
 } as const satisfies Record<`${Lowercase<string>}`, string>
 export type SemanticFlag = keyof typeof semanticFlagMeanings
 
-/** Of one claim among several, raised by workers/assessment-stage.ts. */
+/** Of one claim among several, raised by server/verification/assessment-stage.ts. */
 export const claimFlagMeanings = {
   claim_not_assessed:
     'This claim could not be assessed, for example because no usable answer was made for it. The other claims were.',
 } as const satisfies Record<`${Lowercase<string>}`, string>
 export type ClaimFlag = keyof typeof claimFlagMeanings
-
-/** About the page as a whole, raised by page-quality.ts. */
-export const pageFlagMeanings = {
-  challenge_suspected: 'The page has phrases of a robot check; its other text was assessed.',
-  login_wall_suspected: 'The page asks to log in or subscribe; it may not show all of its text.',
-  soft_404_suspected: 'The page has phrases of a "not found" page; its other text was assessed.',
-  script_shell_suspected:
-    'The page shows little text for its size, or asks for JavaScript; it may be filled in by scripts.',
-} as const satisfies Record<`${Lowercase<string>}`, string>
-export type PageFlag = keyof typeof pageFlagMeanings

@@ -289,17 +289,26 @@ t.test('text and code fences around one object, and extra members in it, are ign
 })
 
 t.test('a long text is read whole, in overlapping parts whose answers are combined by fixed rules', async (t) => {
-  const text = Array.from({ length: 400 }, (_, i) => `Sentence number ${i} tells of mooring ring ${i}.`).join('\n')
+  const rings = Array.from({ length: 400 }, (_, i) => `Sentence number ${i} tells of mooring ring ${i}.`)
+  const text = ['The moorings of Kelby', ...rings].join('\n')
   await using lab = await openLab(threads, () => SILENT, { windowTokens: 2000, concurrency: 2 })
   t.match(await lab.assess('Ring 7 is red.', text), {
     claim_support: 'insufficient_evidence',
     risk_flags: ['assessed_in_parts'],
   })
   const shown = new Set(lab.server.asked.flatMap(({ lines }) => [...lines.keys()]))
-  t.equal(shown.size, 400, 'every line was shown')
+  t.equal(shown.size, 401, 'every line was shown')
   const parts = lab.server.asked.length
   t.ok(parts > 3)
-  const byFirst = lab.server.asked.map(({ lines }) => [...lines.keys()]).sort((a, b) => a[0]! - b[0]!)
+  for (const { body, lines } of lab.server.asked) {
+    t.equal(lines.get(1), 'The moorings of Kelby', 'each part has the title')
+    t.match(
+      JSON.stringify(body.messages),
+      /The page was retrieved on \d{4}-\d\d-\d\d; its first line, .* is usually its title/,
+    )
+  }
+  const withoutTitle = lab.server.asked.map(({ lines }) => [...lines.keys()].filter((line) => line > 1))
+  const byFirst = withoutTitle.sort((a, b) => a[0]! - b[0]!)
   for (let i = 1; i < parts; i++) t.ok(byFirst[i]![0]! <= byFirst[i - 1]!.at(-1)!, 'parts overlap')
 
   const at = (asked: Parameters<typeof verdictOn>[0], words: string, verdict: string) =>
@@ -307,6 +316,14 @@ t.test('a long text is read whole, in overlapping parts whose answers are combin
   lab.server.script = (asked) => at(asked, 'mooring ring 390.', 'supports')
   const far = await lab.assess('There is a mooring ring 390.', text)
   t.match(far, { claim_support: 'supports', evidence: [{ quote: 'Sentence number 390 tells of mooring ring 390.' }] })
+  lab.server.script = (asked) =>
+    at(asked, 'The moorings', lineWith(asked, 'ring 390.') ? 'supports' : 'insufficient_evidence')
+  const titled = await lab.assess('There are moorings at Kelby.', text)
+  t.match(
+    titled,
+    { claim_support: 'supports', evidence: [{ quote: 'The moorings of Kelby' }] },
+    'a later part may cite it',
+  )
   lab.server.script = (asked) =>
     lineWith(asked, 'ring 5.') ? at(asked, 'ring 5.', 'supports') : at(asked, 'ring 390.', 'contradicts')
   t.equal((await lab.assess('The rings differ.', text)).claim_support, 'mixed')

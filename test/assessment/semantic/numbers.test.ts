@@ -1,7 +1,7 @@
 // A number of the claim must be in a quote that supports it, in whatever spelling.
 import t from 'tap'
 import { openThreads } from '../../../server/threads/pool.ts'
-import { absentNumber } from '../../../workers/assessment/semantic/numbers.ts'
+import { absentNumber } from '../../../workers/assessment/semantic/withdrawal.ts'
 import { verdictOn } from './messages-server.ts'
 import { openLab } from './semantic-lab.ts'
 

@@ -7,8 +7,8 @@ import { type Logger, openLog } from '../../../server/telemetry.ts'
 import { buildAssessors } from '../../../server/verification/assessors.ts'
 import { beat } from '../../../workers/beat.ts'
 import { outcomeOf } from '../../api-harness.ts'
+import { gatePages } from '../../retrieval/gate.ts'
 import { openScriptedFacilitator, PAGE, payingFetch, type System, startSystem } from '../../system.ts'
-import { gatePages } from '../fixtures/gate.ts'
 import {
   answer,
   type MessagesServer,

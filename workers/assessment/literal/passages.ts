@@ -1,9 +1,10 @@
 // Finds the passages of a page that share the words of a claim, best first: sentences, ranked by BM25 over the claim's terms. A
 // place where the whole claim occurs comes before any other.
-import { type Query, termsIn } from '../claim.ts'
+
+import { type Sentence, sentencesOf } from '../../text/sentences.ts'
+import { type Query, termsIn } from '../../text/terms.ts'
+import { scanTokens } from '../../text/tokens.ts'
 import { bm25 } from '../local/windows.ts'
-import { type Sentence, sentencesOf } from '../sentences.ts'
-import { scanTokens } from '../tokens.ts'
 
 /** How much of the claim's wording a passage has: all of it, all but for case and typography, or a part. */
 export type Wording = 'exact' | 'folded' | 'partial'

@@ -1,5 +1,8 @@
 // The thread of the literal assessment: quotes the passages that share the words of a claim, and says in words what was found.
-import { type Query, readClaim, type Term } from '../claim.ts'
+
+import { isKnownLanguage } from '../../text/language.ts'
+import { shortenedTo } from '../../text/sentences.ts'
+import { type Query, readClaim, type Term } from '../../text/terms.ts'
 import {
   type Digests,
   deriveVerdict,
@@ -8,9 +11,7 @@ import {
   proveEvidence,
   type Verdict,
 } from '../evidence.ts'
-import { isKnownLanguage } from '../language.ts'
 import type { LiteralFlag } from '../risk-flags.ts'
-import { shortenedTo } from '../sentences.ts'
 import { type Findings, findPassages } from './passages.ts'
 
 interface Page {

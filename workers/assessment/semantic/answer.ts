@@ -87,14 +87,16 @@ export interface Heard {
 }
 
 /**
- * Checks an answer against the lines of a window; masked lines were not shown. Throws UnusableAnswerError if a status rests
+ * Checks an answer against the lines of a window and the title; masked lines were not shown. Throws UnusableAnswerError if a status rests
  * on no line that was shown.
  */
 export function heard(answer: Answer, written: string, { first, last }: Window, masked: ReadonlySet<number>): Heard {
   let dropped = 0
   const shown = (runs: readonly Run[], stance: Stance) =>
     runs.slice(0, MOST_RUNS).flatMap(({ from, to }) => {
-      const isShown = first <= from - 1 && from <= to && to - 1 <= last && to - from < LONGEST_RUN
+      const isTitle = from === 1 && to === 1
+      const isInside = first <= from - 1 && from <= to && to - 1 <= last && to - from < LONGEST_RUN
+      const isShown = isTitle || isInside
       const lines = isShown ? Array.from({ length: to - from + 1 }, (_, i) => from - 1 + i) : []
       if (isShown && !lines.some((line) => masked.has(line))) return [{ from: from - 1, to: to - 1, stance }]
       dropped++

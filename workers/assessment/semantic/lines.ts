@@ -2,11 +2,12 @@
 // else. Lines are mostly sentences; in a text with very many sentences, neighbours form one line. A paragraph far from everything
 // that is about the claim says nothing about it, so it is left out. An order in such a paragraph, whatever its words and language,
 // then reaches no model.
+
+import { mayShareLanguage } from '../../text/language.ts'
 import { codePointIndex } from '../../text/offsets.ts'
-import { readClaim, termsIn } from '../claim.ts'
+import { sentencesOf } from '../../text/sentences.ts'
+import { readClaim, termsIn } from '../../text/terms.ts'
 import { LONGEST_QUOTE } from '../evidence.ts'
-import { mayShareLanguage } from '../language.ts'
-import { sentencesOf } from '../sentences.ts'
 
 /** UTF-16 offsets. */
 export interface Span {

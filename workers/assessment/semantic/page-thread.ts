@@ -1,15 +1,15 @@
 // The thread of the semantic assessment: cuts a page into questions, and checks and quotes what the model answers.
-import { absentQuotation } from '../claim.ts'
+
+import { isKnownLanguage } from '../../text/language.ts'
+import { sentencesOf } from '../../text/sentences.ts'
 import { type Digests, deriveVerdict, proveEvidence, type Verdict } from '../evidence.ts'
-import { isAttributed, isKnownLanguage } from '../language.ts'
 import type { SemanticFlag } from '../risk-flags.ts'
-import { sentencesOf } from '../sentences.ts'
 import { type Heard, mergeHeard, type Reading } from './answer.ts'
 import { isSuspect, type Suspect, type Suspicion, suspectsOf } from './injection.ts'
 import { codePointSpans, linesOf, relationOf, type Span, type Window, windowsOf } from './lines.ts'
-import { absentNumber } from './numbers.ts'
 import { claimPart, LEFT_OUT, pagePart, partTitle, type Question, SYSTEM } from './prompt.ts'
 import { rationale } from './rationale.ts'
+import { absentNumber, absentQuotation } from './withdrawal.ts'
 
 export interface PlanTask {
   claim: string
@@ -95,7 +95,7 @@ export function conclude(task: ConcludeTask): Verdict {
   const masked = new Set([...task.suspects.map(({ line }) => line), ...task.reported])
   const spans = lines.filter((_, line) => masked.has(line))
   const { reading, proposed, flags } = soleReading(task, lines, spans)
-  if (reading.verdict === 'supports' && isAttributed(claim) && absentQuotation(claim, text)) {
+  if (reading.verdict === 'supports' && absentQuotation(claim, text)) {
     reading.verdict = 'insufficient_evidence'
     flags.add('quoted_phrase_absent')
   }

@@ -24,19 +24,23 @@ export interface PageView {
 }
 
 /**
- * The numbered lines of one part of the page. A line is shown as one line, even if it has line breaks; consecutive masked
- * lines are shown as one omission.
+ * The numbered lines of one part of the page, and before them its first line, because that is usually the title. A line is
+ * shown as one line, even if it has line breaks; consecutive masked lines are shown as one omission.
  */
 export function pagePart({ text, lines, masked, nonce, retrieved }: PageView, { first, last }: Window, part: string) {
   const mark = nonce.slice(0, MARK_LENGTH)
   const shown: string[] = []
-  for (const [at, { start, end }] of lines.slice(first, last + 1).entries()) {
-    const i = first + at
-    if (masked.has(i) && i > first && masked.has(i - 1)) continue
+  const show = (i: number, { start, end }: Span) => {
     const content = masked.has(i) ? LEFT_OUT : oneLine(text.slice(start, end), ' / ')
     shown.push(`${mark}-${i + 1}| ${content}`)
   }
-  return `${part}The page was retrieved on ${retrieved}; its first line is usually its title. Each line begins with ${mark}, its number and a bar.\n[${nonce} text begins]\n${shown.join('\n')}\n[${nonce} text ends]`
+  const [title] = lines
+  if (title && first > 0 && !masked.has(0)) show(0, title)
+  for (const [at, line] of lines.slice(first, last + 1).entries()) {
+    const i = first + at
+    if (!(masked.has(i) && i > first && masked.has(i - 1))) show(i, line)
+  }
+  return `${part}The page was retrieved on ${retrieved}; its first line, which every part has, is usually its title. Each line begins with ${mark}, its number and a bar.\n[${nonce} text begins]\n${shown.join('\n')}\n[${nonce} text ends]`
 }
 
 export function claimPart(claim: string, nonce: string): string {
@@ -103,6 +107,6 @@ function sampleOfAll(): string {
     nonce: '0123456789abcdef',
     retrieved: '2026-01-01',
   }
-  const page = pagePart(view, { first: 0, last: 1 }, partTitle(0, 2))
-  return JSON.stringify([SYSTEM, page, claimPart('a\nb', view.nonce), answerSchema])
+  const pages = [0, 1].map((first) => pagePart(view, { first, last: 1 }, partTitle(first, 2)))
+  return JSON.stringify([SYSTEM, ...pages, claimPart('a\nb', view.nonce), answerSchema])
 }

@@ -1,6 +1,6 @@
 import t from 'tap'
-import { judgePage } from '../../workers/assessment/page-quality.ts'
-import { pageFlagMeanings } from '../../workers/assessment/risk-flags.ts'
+import { judgePage } from '../../workers/retrieval/page-quality.ts'
+import { pageFlagMeanings } from '../../workers/retrieval/risk-flags.ts'
 
 const page = (text: string, bytes = 2000) => ({ source: { normalized_text: text, decoded_bytes: bytes } })
 const ARTICLE = `The harbour of Kelby was opened in 1874 by the county engineer and has three piers, a lighthouse and a slipway.

@@ -4,7 +4,7 @@
 import { AppError, type ErrorCode } from '../../server/errors.ts'
 import { codePoints } from '../../server/interface/scalars.ts'
 import { readSections } from '../text/sections.ts'
-import { readClaim, termsIn } from './claim.ts'
+import { readClaim, termsIn } from '../text/terms.ts'
 import type { PageFlag } from './risk-flags.ts'
 
 interface Page {

@@ -1,5 +1,5 @@
 import t from 'tap'
-import { sentencesOf } from '../../workers/assessment/sentences.ts'
+import { sentencesOf } from '../../workers/text/sentences.ts'
 
 const cut = (text: string) => sentencesOf(text).map(({ start, end }) => text.slice(start, end))
 

@@ -1,8 +1,8 @@
 // Sentences in the languages that are known, and the flag for those that are not.
 import t from 'tap'
-import { isAttributed, isKnownLanguage, mayShareLanguage } from '../../workers/assessment/language.ts'
 import { assessLiterally } from '../../workers/assessment/literal/search-thread.ts'
-import { sentencesOf } from '../../workers/assessment/sentences.ts'
+import { isAttributed, isKnownLanguage, mayShareLanguage } from '../../workers/text/language.ts'
+import { sentencesOf } from '../../workers/text/sentences.ts'
 
 const DIGESTS = { sourceSha256: '0'.repeat(64), textSha256: '0'.repeat(64) }
 

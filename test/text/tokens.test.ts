@@ -1,5 +1,5 @@
 import t from 'tap'
-import { foldNumber, tokensOf } from '../../workers/assessment/tokens.ts'
+import { foldNumber, tokensOf } from '../../workers/text/tokens.ts'
 
 const folded = (text: string) => tokensOf(text).map((token) => token.folded)
 const kinds = (text: string) =>

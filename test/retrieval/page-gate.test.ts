@@ -1,8 +1,8 @@
 // Which pages are refused because they are not the document itself, with a corpus of small pages (fixtures/gate). One
 // phrase must not refuse a page that has text or the words of the claim. A page with neither is refused and not charged.
 import t from 'tap'
-import { judgePage } from '../../workers/assessment/page-quality.ts'
-import { gatePages } from './fixtures/gate.ts'
+import { judgePage } from '../../workers/retrieval/page-quality.ts'
+import { gatePages } from './gate.ts'
 
 const page = (text: string) => ({ source: { normalized_text: text, decoded_bytes: 4000 } })
 const refused = gatePages('refused')

@@ -1,7 +1,6 @@
 // Defines what counts as the same word: text is compared token by token, each token folded, so that case, typography,
 // accents, invisible characters and number formats do not hide a match. Offsets always stay those of the text itself.
 import { stemmer } from 'stemmer'
-import { beginningOf } from './local/quotes.ts'
 import LANGUAGES from './vocabulary.json' with { type: 'json' }
 
 /** `dense` is one character (with its marks) of a script written without spaces between words, or in long compounds. */
@@ -90,7 +89,10 @@ export function termReader(visit: (term: string, place: TermPlace) => void) {
 /** The term of a folded word: its stem, where it looks English; of words in other letters the beginning. */
 export function termOf(folded: string): string {
   if (ASCII.test(folded)) return ENGLISH.test(folded) ? stemmer(folded) : folded
-  return beginningOf(folded.replace(HEBREW_PARTICLES, ''), LONGEST_TERM)
+  const word = folded.replace(HEBREW_PARTICLES, '')
+  return Array.from(word.slice(0, 2 * LONGEST_TERM))
+    .slice(0, LONGEST_TERM)
+    .join('')
 }
 
 function foldToken(raw: string): { folded: string; kind: TokenKind } {

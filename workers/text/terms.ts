@@ -1,4 +1,4 @@
-// Reads a claim: the terms that a text is searched for, and the words that it puts between quotation marks.
+// Reads a claim: the terms that a text is searched for, and where a text has them.
 import { functionWordsOf } from './language.ts'
 import {
   type Granularity,
@@ -92,43 +92,6 @@ export function termsIn(
   return found
 }
 
-/** Whether the claim quotes words that are nowhere in the text. Their tokens must be consecutive. */
-export function absentQuotation(claim: string, text: string): boolean {
-  const read = new Map<Granularity, string>()
-  return quotations(claim).some((phrase) => {
-    const granularity = granularityFor(phrase)
-    const all = read.get(granularity) ?? foldedTokens(text, granularity)
-    read.set(granularity, all)
-    return !all.includes(foldedTokens(phrase, granularity))
-  })
-}
-
-/**
- * What stands between quotation marks, without what is left out of it. Marks are paired in order. A straight mark opens where
- * a word follows it and none goes before, and closes otherwise. Few words are a name or a term more often than speech.
- */
-function quotations(claim: string): string[] {
-  const found: string[] = []
-  let open = -1
-  for (const { index, 0: mark } of claim.matchAll(MARKS)) {
-    const opensByPlace = /^$|[\s\p{Ps}\p{Pi}\p{Pd}]/u.test(claim.slice(Math.max(0, index - 1), index))
-    const opens = OPENING.test(mark) || (!CLOSING.test(mark) && open < 0 && opensByPlace)
-    if (open >= 0 && !OPENING.test(mark)) {
-      found.push(claim.slice(open, index))
-      open = -1
-    } else if (opens) open = index + 1
-  }
-  const pieces = found.flatMap((quoted) => quoted.split(LEFT_OUT_OF_QUOTE))
-  return pieces.filter((piece) => tokensOf(piece, granularityFor(piece)).length >= LEAST_TOKENS)
-}
-
-/** The tokens of a text, each between two line breaks, which no token holds. */
-export function foldedTokens(text: string, granularity: Granularity): string {
-  const tokens: string[] = []
-  scanTokens(text.normalize('NFC'), granularity, (folded) => tokens.push(folded))
-  return `\n${tokens.join('\n')}\n`
-}
-
 /** The weight of a single letter or digit, which occurs on most pages: 4b, plan B, two. */
 const ONE_SIGN = 0.3
 /** 22nd, 1990s: the number is compared, and its ending says nothing. */
@@ -136,10 +99,3 @@ const SUFFIX = /^(?:st|nd|rd|th|s)$/
 const HAN_PARTICLE = /[的于於在而被有得為为后後了是和與与及其到從从以之也就都把對对來来]/u
 const KANA = /[\p{sc=Hira}\p{sc=Kana}]/u
 const HIRAGANA = /^\p{sc=Hira}+$/u
-const LEAST_TOKENS = 4
-/** Marks that a quotation leaves words out. */
-const LEFT_OUT_OF_QUOTE = /\s*(?:\[?(?:\.{3}|…)\]?|\[[^\]]*\])\s*/
-const MARKS = /["“”„«»「」『』]/g
-/** “ also closes, after „. */
-const OPENING = /[„«「『]/
-const CLOSING = /[”»」』]/
