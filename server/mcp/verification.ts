@@ -9,7 +9,7 @@ import { failureBody, nonCompletedBody, type VerificationAnswer } from '../verif
 import { describeResource } from '../verification/offer.ts'
 import { recoveryToken } from '../verification/recovery-token.ts'
 import { wholeResult } from './result-resource.ts'
-import { summarizeClaims, summarizeResult } from './summary.ts'
+import { cut, MAX_TEXT, summarizeClaims, summarizeResult } from './summary.ts'
 import { type CallToolResult, linkOf, RETRY_AFTER, resultOf } from './tool.ts'
 
 /** Members of `_meta`, in calls and in results. */
@@ -47,14 +47,10 @@ export function renderAnswer(
       }
     }
     case 'payment_required': {
-      const resource = describeResource(api, 'mcp')
-      const terms = paymentRequired(
-        api.facilitator.termsFor(answer.requestId, priceOf(answer.claims)),
-        resource,
-        answer.message,
-        'mcp',
-      )
-      // Clients that pay read the terms as text too, of any length.
+      const offers = api.facilitator.termsFor(answer.requestId, priceOf(answer.claims))
+      const termsWith = (message: string) => paymentRequired(offers, describeResource(api, 'mcp'), message, 'mcp')
+      const terms = termsWith(cutFor(answer.message, (message) => JSON.stringify(termsWith(message))))
+      // Clients that pay read the terms as text too, so they are never put into words.
       const content = [{ type: 'text' as const, text: JSON.stringify(terms) }]
       return { ...resultOf(terms, repeated), content, isError: true }
     }
@@ -66,6 +62,12 @@ export function renderAnswer(
     case 'failed':
       return { ...resultOf(nonCompletedBody(answer), repeated), isError: true }
   }
+}
+
+/** As much of the message as leaves the whole short enough for a model. */
+function cutFor(message: string, whole: (message: string) => string): string {
+  const escapes = JSON.stringify(message).length - 2 - message.length
+  return cut(message, Math.max(0, MAX_TEXT - [...whole('')].length - escapes))
 }
 
 export function renderVerificationError(error: unknown): CallToolResult {

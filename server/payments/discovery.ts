@@ -155,19 +155,24 @@ const OUTPUT = {
 }
 
 const TOOL = 'service_verify_source'
-const overMcp = {
-  input: { type: 'mcp', toolName: TOOL, transport: 'streamable-http', inputSchema: INPUT, example: EXAMPLE },
-  inputSchema: {
+/** Without an example and without the output: over MCP the terms are read by a model, so their JSON must be short. */
+const overMcp: Extension = {
+  info: { input: { type: 'mcp', toolName: TOOL, inputSchema: INPUT } },
+  schema: {
+    $schema: DRAFT,
     type: 'object',
     properties: {
-      type: { type: 'string', const: 'mcp' },
-      toolName: { type: 'string' },
-      transport: { type: 'string', enum: ['streamable-http', 'sse'] },
-      inputSchema: { type: 'object' },
-      example: { type: 'object' },
+      input: {
+        type: 'object',
+        properties: {
+          type: { type: 'string', const: 'mcp' },
+          toolName: { type: 'string' },
+          inputSchema: { type: 'object' },
+        },
+        required: ['type', 'toolName', 'inputSchema'],
+      },
     },
-    required: ['type', 'toolName', 'inputSchema'],
-    additionalProperties: false,
+    required: ['input'],
   },
 }
 
@@ -175,7 +180,7 @@ const extensionsOf = (assessment: AssessmentKind) => ({
   http: { bazaar: discovery(assessment, overHttp), 'payment-identifier': identifier },
   buy: { bazaar: discovery(assessment, { ...overHttp, outputSchema: OUTPUT }), 'payment-identifier': identifier },
   claims: { bazaar: discovery(assessment, claimsOverHttp), 'payment-identifier': identifier },
-  mcp: { bazaar: discovery(assessment, overMcp), 'payment-identifier': identifier },
+  mcp: { bazaar: overMcp },
 })
 
 /**

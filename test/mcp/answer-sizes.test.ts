@@ -114,6 +114,124 @@ t.test('the words fit, whatever the result holds', async (t) => {
   t.match(summarizeResult({ ...longest, risk_flags: ['text_truncated'] }, 'https://x.example'), /text_truncated \(/)
 })
 
+const WIDE = '\u{1d7d9}'
+const DIGEST = 'ab'.repeat(32)
+const HOOK = `https://example.com/${'h'.repeat(1000)}`
+
+interface Bought {
+  receipt: { attestation: Record<string, unknown>; canonical_envelope_base64: string }
+}
+type Args = Record<string, unknown>
+interface Schema {
+  properties?: Record<string, { type?: string }>
+}
+
+/** Calls that succeed with an answer as long as it can be: of each tool one. `bought` is the result of a purchase. */
+const LONG: Record<string, (bought: Bought) => Args> = {
+  service_register: () => ({ handle: `${Date.now()}-`.padEnd(64, 'h') }),
+  service_usage_get: () => ({}),
+  service_checkout_create: () => ({ tier: 'pro' }),
+  service_lease_grant: () => ({
+    agent: WIDE.repeat(200),
+    action: WIDE.repeat(200),
+    ttl_s: 600,
+    lim: WIDE.repeat(1000),
+  }),
+  service_lease_renew: () => ({ lease_id: LEASE }),
+  service_lease_verify: () => ({ lease_id: LEASE, agent: WIDE.repeat(200) }),
+  service_lease_list: () => ({ limit: 100 }),
+  service_lease_revoke: () => ({ lease_id: LEASE }),
+  service_receipt_issue: () => ({ subject_sha256: DIGEST, label: WIDE.repeat(200) }),
+  service_receipt_get: () => ({ serial: 1 }),
+  service_receipt_verify: ({ receipt }) => ({ attestation: receipt.attestation }),
+  service_receipt_list: () => ({ limit: 100 }),
+  service_chain_head: () => ({}),
+  service_chain_export: () => ({ from: 1 }),
+  service_chain_verify: () => ({ from: 1 }),
+  service_watchdog_put: () => ({ name: 'w'.repeat(64), interval_s: 600, webhook_url: HOOK }),
+  service_watchdog_get: () => ({ name: 'w'.repeat(64) }),
+  service_watchdog_list: () => ({}),
+  service_watchdog_pause: () => ({ name: 'w'.repeat(64), paused: true }),
+  service_watchdog_heartbeat: () => ({ name: 'w'.repeat(64), note: WIDE.repeat(200) }),
+  service_watchdog_delete: () => ({ name: 'w'.repeat(64) }),
+  service_journal_put: () => ({ slot: 's'.repeat(128), data_base64: Buffer.alloc(65_536, 1).toString('base64') }),
+  service_journal_get: () => ({ slot: 's'.repeat(128) }),
+  service_journal_list: () => ({}),
+  service_journal_delete: () => ({ slot: 's'.repeat(128) }),
+  service_verify_source: () => ({ source_url: `https://example.com/${'p'.repeat(2000)}`, claim: WIDE.repeat(2000) }),
+  check_quotes: () => ({
+    source_url: pageOf(`<p>${'many words '.repeat(2000)}</p>`),
+    quotes: Array.from({ length: 20 }, (_, n) => `${n} ${'many words '.repeat(80)}`),
+  }),
+  check_report: () => {
+    const page = pageOf(PAGE)
+    const cited = Array.from(
+      { length: 60 },
+      (_, n) => `It says “number ${n} of ${'many words '.repeat(20)}” ([it](${page})).`,
+    )
+    return { markdown: cited.join('\n\n') }
+  },
+  verify_receipt: ({ receipt }) => ({ ...receipt, envelope: undefined, verification: undefined }),
+  verify_result: (bought) => ({ result_json: JSON.stringify(bought) }),
+}
+let LEASE = ''
+
+function pageOf(body: string): string {
+  const path = `/${randomUUID()}`
+  system.site.pages.set(path, { body })
+  return system.site.url(path)
+}
+
+/** Values that an argument of this schema cannot have, long ones among them. */
+function* wrongFor({ type }: { type?: string }): Generator<unknown> {
+  yield WIDE.repeat(5000)
+  yield type === 'string' ? 5 : 'x'.repeat(3000)
+  yield [Array(2000).fill('item')]
+  yield { [WIDE.repeat(2500)]: 1 }
+}
+
+t.test('no text of any tool of either endpoint is longer than 2,000 characters', async (t) => {
+  const { result: bought } = expectCompleted(t, await buy(`${PAGE}${'<p>And more.</p>'.repeat(500)}`))
+  const { api_key, handle } = (await openRawClient(mcp).call('service_register', { handle: `s${Date.now()}` }))
+    .structuredContent
+  await system.sql(`update accounts set tier = 'pro' where handle = $1`, [handle])
+  let covered = 0
+  for (const url of [mcp, system.url('/mcp/check')]) {
+    const { ask } = openRawClient(url)
+    const { tools } = (await ask('tools/list')).body.result
+    /** Its answer, if it succeeds. */
+    const measure = async (name: string, args: Args) => {
+      const { result, error } = (await ask('tools/call', { name, arguments: args })).body
+      if (error) return t.ok([...error.message].length <= 2000, `${name}: the error of the protocol`)
+      for (const { type, text } of result.content)
+        if (type === 'text')
+          t.ok([...text].length <= 2000, `${name}: ${[...text].length} characters, ${text.slice(0, 80)}`)
+      return result
+    }
+    const schemas = new Map<string, Schema>(
+      tools.map(({ name, inputSchema }: { name: string; inputSchema: Schema }) => [name, inputSchema]),
+    )
+    for (const name of schemas.keys()) t.ok(Object.hasOwn(LONG, name), `${name} has a long call in LONG`)
+    covered += schemas.size
+    // In the order of LONG: what one tool makes, later ones read and delete.
+    for (const [name, long] of Object.entries(LONG)) {
+      const inputSchema = schemas.get(name)
+      if (!inputSchema) continue
+      const keyed = inputSchema.properties?.service_key ? { service_key: api_key } : {}
+      const found = await measure(name, { ...long(bought as never), ...keyed })
+      // The first answer of the paid tool is its terms, which are an error.
+      t.equal(found.isError ?? false, name === 'service_verify_source', `${name}: ${found.content?.[0].text}`)
+      if (name === 'service_lease_grant') LEASE = found.structuredContent.lease.lease_id
+      await measure(name, {})
+      await measure(name, { ...long(bought as never), service_key: 'k'.repeat(5000), [WIDE.repeat(2500)]: 1 })
+      for (const [member, schema] of Object.entries(inputSchema.properties ?? {}))
+        for (const value of wrongFor(schema))
+          await measure(name, { ...long(bought as never), ...keyed, [member]: value })
+    }
+  }
+  t.equal(covered, Object.keys(LONG).length, 'and LONG has no other ones')
+})
+
 t.test('a long answer of a free tool is named in words, and linked where HTTP can read it', async (t) => {
   const { call, ask } = openRawClient(mcp)
   const { api_key } = (await call('service_register', { handle: `h${Date.now()}` })).structuredContent
