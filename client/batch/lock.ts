@@ -1,7 +1,7 @@
 // A lock that one process holds on a file or folder, because two runs that count the same money separately would overspend
 // it.
 import { readFileSync } from 'node:fs'
-import { open, rm } from 'node:fs/promises'
+import { link, open, rm, writeFile } from 'node:fs/promises'
 import { resolve } from 'node:path'
 
 /** Another process holds the lock. */
@@ -17,17 +17,12 @@ export async function lock(path: string): Promise<AsyncDisposable> {
   if (await make(path)) return held(path)
   if (isAlive(readHolder(path))) throw locked(path)
   // Only one process at a time checks and removes: if two found the same dead holder, the slower one would remove the lock
-  // that the faster one has just made.
-  const guard = `${path}.takeover`
-  if (!(await make(guard))) throw locked(guard)
-  try {
-    if (isAlive(readHolder(path))) throw locked(path)
-    await rm(path, { force: true })
-    if (!(await make(path))) throw locked(path)
-    return held(path)
-  } finally {
-    await rm(guard, { force: true })
-  }
+  // that the faster one has just made. The guard is a lock too, so it is taken over where its holder was killed.
+  await using _guard = await lock(`${path}.takeover`)
+  if (isAlive(readHolder(path))) throw locked(path)
+  await rm(path, { force: true })
+  if (!(await make(path))) throw locked(path)
+  return held(path)
 }
 
 /** The last one of this process that holds the lock, or waits for it. Another lock of this process would be taken over. */
@@ -82,8 +77,25 @@ function settledBy(work: Promise<unknown>, end: number, late: Error, signal?: Ab
 const LONGEST_WAIT_MS = 60_000
 const RETRY_MS = 100
 
-/** False where the file is there already. */
+/** False where the file is there already. The file names its holder from the first moment, whenever the process is killed. */
 async function make(path: string): Promise<boolean> {
+  const own = `${path}.${process.pid}.${++count}`
+  try {
+    await writeFile(own, String(process.pid), { mode: 0o600 })
+    await link(own, path)
+    return true
+  } catch (error) {
+    const { code = '' } = error as NodeJS.ErrnoException
+    if (code === 'EEXIST') return false
+    if (NO_LINKS.has(code)) return await makeUnlinked(path)
+    throw error
+  } finally {
+    await rm(own, { force: true })
+  }
+}
+
+/** Where the file system has no links: a process that is killed in between leaves a lock of nobody. */
+async function makeUnlinked(path: string): Promise<boolean> {
   try {
     await using file = await open(path, 'wx', 0o600)
     await file.writeFile(String(process.pid))
@@ -93,6 +105,9 @@ async function make(path: string): Promise<boolean> {
     throw error
   }
 }
+
+let count = 0
+const NO_LINKS: ReadonlySet<string> = new Set(['EPERM', 'ENOTSUP', 'EOPNOTSUPP', 'ENOSYS', 'EMLINK'])
 
 function held(path: string): AsyncDisposable {
   return { [Symbol.asyncDispose]: () => rm(path, { force: true }) }
