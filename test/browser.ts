@@ -129,6 +129,52 @@ export function overflow(page: Page | Frame): Promise<number> {
   return page.evaluate(() => document.documentElement.scrollWidth - document.documentElement.clientWidth)
 }
 
+/** The windows in which pages must reflow, in CSS pixels: 1440 and 1280 pixels at 200 % zoom, and the 320 of WCAG 1.4.10. */
+const ZOOMED = [
+  [720, 450],
+  [640, 512],
+  [320, 640],
+] as const
+
+/**
+ * What does not fit where pages are zoomed in or narrow, one line each: a page that is wider than its window, and text that is cut off
+ * where it cannot be scrolled. Parts that scroll by themselves, such as tables and code, may be wider.
+ *
+ * All pages have one style, so each is put into the window of the first one, which takes a tenth of the time of a visit. Their scripts
+ * do not run.
+ */
+export async function findMisfits(browser: Browser, origin: string, paths: readonly string[]): Promise<string[]> {
+  await using opened = await visit(browser, new URL(paths[0] ?? '/', origin).href, { bypassCSP: true })
+  const found: string[] = []
+  for (const [width, height] of ZOOMED) {
+    await opened.page.setViewportSize({ width, height })
+    const lines = await opened.page.evaluate(misfitsOf, paths)
+    found.push(...lines.map((line) => `${width} pixels: ${line}`))
+  }
+  return found
+}
+
+/** Runs in the page. */
+async function misfitsOf(paths: readonly string[]): Promise<string[]> {
+  const found: string[] = []
+  for (const path of paths) {
+    const text = await (await fetch(path, { headers: { accept: 'text/html' } })).text()
+    const { body } = new DOMParser().parseFromString(text, 'text/html')
+    if (!body.querySelector('main')) found.push(`${path}: no page`)
+    document.body.replaceWith(body)
+    const { scrollWidth, clientWidth } = document.documentElement
+    if (scrollWidth > clientWidth) found.push(`${path}: the page is ${scrollWidth} wide`)
+    for (const element of body.querySelectorAll<HTMLElement>('*')) {
+      // Fields scroll with the caret; what is for screen readers alone is one pixel wide.
+      if (element.scrollWidth <= element.clientWidth + 1 || element.clientWidth <= 1) continue
+      if (/^(input|textarea|select)$/i.test(element.tagName)) continue
+      if (/hidden|clip/.test(getComputedStyle(element).overflowX))
+        found.push(`${path}: cut off: ${element.outerHTML.slice(0, 100)}`)
+    }
+  }
+  return found
+}
+
 /** The text of a part of the page as it is seen: what is hidden is not in it. */
 export function shown(page: Page | Frame, selector: string): Promise<string> {
   // biome-ignore lint/performance/useDomNodeTextContent: the text as it is seen is what is meant

@@ -12,7 +12,16 @@ import { readTransitions } from '../../server/pages/diagram.ts'
 import { findDocuments } from '../../server/pages/documents.ts'
 import { roomsOf } from '../../server/pages/reference-page.ts'
 import { openAccountHarness } from '../accounts/harness.ts'
-import { inspect, noBrowser, overflow, picture, seriousFindings, sharedBrowser, visit } from '../browser.ts'
+import {
+  findMisfits,
+  inspect,
+  noBrowser,
+  overflow,
+  picture,
+  seriousFindings,
+  sharedBrowser,
+  visit,
+} from '../browser.ts'
 import { startSystem } from '../system.ts'
 
 const system = await startSystem()
@@ -214,6 +223,13 @@ t.test('search and try-it of the reference', { skip: noBrowser }, async (t) => {
   }
   await page.goto(system.url('/docs'))
   t.ok((await page.evaluate(() => document.documentElement.scrollHeight / 900)) <= 12)
+})
+
+t.test('every public page fits where it is zoomed to 200 %, and in 320 pixels', { skip: noBrowser }, async (t) => {
+  const listed = [...(await read('/sitemap.xml')).matchAll(/<loc>([^<]+)<\/loc>/g)]
+  const paths = listed.map(([, url = '']) => new URL(url).pathname)
+  t.ok(paths.length > catalog.length + 30, `${paths.length} pages`)
+  t.same(await findMisfits(await sharedBrowser(), system.service.address, paths), [])
 })
 
 t.test('the lines to copy work against this address', async (t) => {
