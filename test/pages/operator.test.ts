@@ -165,6 +165,11 @@ t.test('the dashboard in a browser', { skip: noBrowser }, async (t) => {
   }
 
   // Before the first page is asked for: the figures of the week are kept for half a minute.
+  // The minutes that the service itself records would end the sums: its counters are below those of these rows.
+  await system.sql(`create function leave_out() returns trigger language plpgsql as 'begin return null; end';
+    create trigger leave_out before insert on minute_figures for each row
+      when (new.minute > now() - interval '2 hours') execute function leave_out();
+    delete from minute_figures`)
   const minute = Math.floor(Date.now() / 60_000) * 60_000
   const times = (count: number) => ({ buckets: { '0.1': count / 2, 1: count, '+Inf': count }, sum: count / 4, count })
   for (const [ago, count] of [
