@@ -16,6 +16,7 @@ import { allHold, type Outcome, place } from '../report/outcome.ts'
 import { askPages } from '../report/pages.ts'
 import { Lines, type Report, UnreadableReportError } from '../report/report.ts'
 import { budgetOf } from './buying.ts'
+import { fillCheckPage, readCheckPage } from './check-page.ts'
 import { verifyCitations } from './check-verdicts.ts'
 import { confirm } from './confirm.ts'
 import { readable, readInput } from './files.ts'
@@ -31,6 +32,7 @@ export interface CheckOptions {
   key?: string
   format: CheckFormat
   output?: string
+  html?: string
   summary?: string
   cache?: string
   fix?: boolean
@@ -53,6 +55,8 @@ export async function runCheck(file: string, options: CheckOptions): Promise<num
   if (options.verify && !options.yes && (file === '-' || !process.stdin.isTTY))
     throw new UsageError('--verify asks before it buys, and there is no terminal to ask on: give --yes.')
   const service = serviceUrl(options.service)
+  // Before anything is asked or bought.
+  const page = options.html === undefined ? null : await readCheckPage()
   const purse = options.verify ? await openPurse(options) : null
   const apiKey = await readApiKey(options.key)
   const text = decode(file, await readInput(file))
@@ -73,6 +77,10 @@ export async function runCheck(file: string, options: CheckOptions): Promise<num
   }
   const corrections = correctionsFor(judged, report.syntax)
   await write(outcome, { format, options, lines, corrections })
+  if (page !== null && options.html !== undefined) {
+    const { html } = options
+    await readable(html, () => writeFile(html, fillCheckPage(page, outcome)))
+  }
   const corrected = options.fix ? await correct(file, text, corrections, { lines, yes: options.yes }) : []
   if (verified?.isInterrupted) return 130
   return allHold(outcome) || areCorrected(judged, corrected) ? 0 : 1

@@ -262,6 +262,7 @@ function verdictOf(line: ResultLine, isNew: boolean): Verdict {
     receiptSerial: line.receipt_serial,
     checkedAt: result.checked_at,
     isNew,
+    result,
   }
 }
 

@@ -12,6 +12,7 @@ const OPTIONS = {
   ...ACCOUNT,
   format: { type: 'string', value: 'FORMAT', help: `${FORMATS.join(', ')}; text` },
   output: { type: 'string', value: 'FILE', help: 'write the format to this file, and the text to standard output' },
+  html: { type: 'string', value: 'FILE', help: 'write one page with a card for each citation to this file' },
   summary: { type: 'string', value: 'FILE', help: 'append a summary in Markdown to this file' },
   cache: {
     type: 'string',
@@ -50,7 +51,7 @@ export const check = command({
   examples: [
     'countersign check report.md --service https://service.example --key key.txt',
     'countersign check report.md --fix',
-    'countersign check report.md --verify --wallet wallet.key --budget 1.50',
+    'countersign check report.md --verify --wallet wallet.key --budget 1.50 --html check.html',
     'countersign check report.html --format sarif --output check.sarif --cache .countersign-cache.json',
   ],
   exitStatus:

@@ -1,11 +1,12 @@
 // Makes the files that a browser loads: the scripts and the style sheet of the pages, verify.html, one file that works from
-// disk, and the page that chat hosts draw results with. Run as a program it writes verify.html: node page/build.ts FILE.
+// disk, the page of `countersign check`, and the page that chat hosts draw results with. Run as a program it writes the two files of the
+// package, verify.html and check.html: node page/build.ts FOLDER.
 // Needs Node and esbuild; nothing else in the client does. esbuild has two forms. The native one takes some tenths of a
 // second; it is an optional package. Where it was left out, as in a production image, the one in WebAssembly does the same
 // in some seconds.
 import { createHash } from 'node:crypto'
 import { mkdir, writeFile } from 'node:fs/promises'
-import { dirname, join } from 'node:path'
+import { join } from 'node:path'
 import type { BuildOptions, Plugin } from 'esbuild-wasm'
 import { INTRODUCTION, NO_SCRIPT, TITLE } from './page-words.ts'
 import { COMMON_POLICY } from './policy.ts'
@@ -123,6 +124,21 @@ export function renderSingleFile({ style, scripts }: Assets): string {
   })
 }
 
+/** The page that `countersign check --html` fills: the outcome goes into its empty attribute `data-check`. */
+export async function buildCheckPage(bundler: Promise<Bundler> = loadBundler()): Promise<string> {
+  const textOf = await bundle(['style.css', 'check-page.ts'], await bundler)
+  return renderFrame({
+    title: 'Check of a report · Countersign',
+    style: textOf('style.css'),
+    script: textOf('check-page.js'),
+    body: `<main id="main">
+<h1>Check of a report</h1>
+<noscript><p>The outcome is in this file, but JavaScript, which shows it, is off. The command also writes it as text.</p></noscript>
+<div id="check" data-check=""></div>
+</main>`,
+  })
+}
+
 /** For a server that sends the single file: the same policy as a header. */
 export function singleFilePolicy({ style, scripts }: Assets): string {
   return policyOf({ style, script: scripts.verify })
@@ -185,8 +201,9 @@ function escaped(text: string): string {
 }
 
 if (import.meta.main) {
-  const [file] = process.argv.slice(2)
-  if (file === undefined) throw new Error('Name the file to write, for example dist/verify.html.')
-  await mkdir(dirname(file), { recursive: true })
-  await writeFile(file, renderSingleFile(await buildAssets()))
+  const [folder] = process.argv.slice(2)
+  if (folder === undefined) throw new Error('Name the folder to write to, for example dist.')
+  await mkdir(folder, { recursive: true })
+  await writeFile(join(folder, 'verify.html'), renderSingleFile(await buildAssets()))
+  await writeFile(join(folder, 'check.html'), await buildCheckPage())
 }

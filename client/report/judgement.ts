@@ -1,5 +1,5 @@
 // The finding for each citation of a report, from what the pages say.
-import type { ClaimSupport } from '../result.ts'
+import type { ClaimSupport, VerificationResult } from '../result.ts'
 import type { Citation } from './citations.ts'
 import { type Found, type PageAnswer, pageOf, type Wanted } from './pages.ts'
 import type { Part } from './pairing.ts'
@@ -57,6 +57,8 @@ export interface Verdict {
   checkedAt: string
   /** Whether it was bought by this run. */
   isNew: boolean
+  /** What the service answered, for the page of the check. */
+  result?: VerificationResult
 }
 
 export interface JudgedPart extends Part {

@@ -7,10 +7,13 @@ import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { pathToFileURL } from 'node:url'
 import t from 'tap'
 import { generatePrivateKey } from 'viem/accounts'
+import { VERDICT_WORDS } from '../../client/verdict-words.ts'
 import { verifyResult } from '../../client/verification.ts'
 import { modelEnv, openMessagesServer, type Script, SILENT, verdictOn } from '../assessment/semantic/messages-server.ts'
+import { noBrowser, overflow, picture, shown as seen, seriousFindings, sharedBrowser, visit } from '../browser.ts'
 import { register } from '../quotes/harness.ts'
 import { startSystem } from '../system.ts'
 import { until } from '../until.ts'
@@ -168,6 +171,45 @@ t.test('known verdicts cost nothing, in every format', async (t) => {
   t.equal(junit.stdout.match(/<skipped\/>/g), null)
   t.equal(await settled(), 3)
 })
+
+t.test(
+  'the page of a check: a card for each verdict, from disk, without the network',
+  { skip: noBrowser },
+  async (t) => {
+    const file = path('check.html')
+    t.match(await verify('report.md', ['--budget', '1', '--yes', '--html', file]), { code: 1, stderr: '' })
+    const narrow = { viewport: { width: 360, height: 740 } } as const
+    await using opened = await visit(await sharedBrowser(), pathToFileURL(file).href, narrow)
+    const { page: opening, requests, complaints } = opened
+    t.equal(await seen(opening, '#standing'), '2 of 5 citations hold')
+    const verdicts = await opening.locator('.result-card .claim h2').allTextContents()
+    for (const [n, words] of [
+      VERDICT_WORDS.supports,
+      VERDICT_WORDS.contradicts,
+      VERDICT_WORDS.insufficient_evidence,
+    ].entries())
+      t.ok(verdicts[n]?.endsWith(words), words)
+    t.match(
+      await opening.locator('.result-card').nth(1).textContent(),
+      /opened in 1901[\s\S]*opened in 1874[\s\S]*Its receipt is\s+number \d/,
+    )
+    t.match(await opening.locator('.looked').allInnerTexts(), [/^Holds three piers/, /The page is dead/])
+    t.equal(
+      await opening.getByRole('link', { name: 'How often it is right' }).first().getAttribute('href'),
+      system.url('/accuracy'),
+    )
+    t.equal(await overflow(opening), 0)
+    t.same(await seriousFindings(opening), [])
+    await picture(opening, 'check-page-360-light')
+    await opening.setViewportSize({ width: 1440, height: 900 })
+    await opening.emulateMedia({ colorScheme: 'dark' })
+    t.same(await seriousFindings(opening), [])
+    await picture(opening, 'check-page-1440-dark')
+    t.same(requests.slice(1), [], 'nothing but the file itself')
+    t.same(complaints, [])
+    t.equal(await settled(), 3)
+  },
+)
 
 t.test('another report pays for its new sentences alone, and keeps results that verify', async (t) => {
   writeFileSync(path('small.md'), report(SENTENCES.right, `Its [lighthouse](${page}) is on one of three piers.`))

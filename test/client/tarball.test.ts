@@ -40,7 +40,11 @@ t.test('the tarball in an empty folder', async (t) => {
       t.match(await countersign(['verify', 'result.json', '--pin', pin]), { code: 0, stderr: '', stdout: /\ngood\n$/ })
       const account = { COUNTERSIGN_SERVICE: shop.baseUrl, COUNTERSIGN_KEY: 'ctk_none' }
       for (const report of ['report.md', 'report.html'])
-        t.match(await countersign(['check', report], account), { code: 0, stderr: '' }, report)
+        t.match(await countersign(['check', report, '--html', 'check.html'], account), { code: 0, stderr: '' }, report)
+      t.match(
+        readFileSync(join(project, 'check.html'), 'utf8'),
+        /^<!doctype html>[\s\S]* data-check="\{&quot;check&quot;/,
+      )
 
       const out = `out${major}`
       const args = [
