@@ -9,7 +9,7 @@ const GROUPS = [
   ['Accounts', ['control-toolkit', 'alerts', 'subscriptions', 'limits']],
   ['Whether to trust it', ['assessment', 'accuracy', 'methodology', 'auditing', 'trust', 'security']],
   ['Running it', ['operations', 'configuration', 'capacity', 'performance']],
-  ['Inside', ['architecture', 'changelog', 'notice']],
+  ['Inside', ['architecture', 'pages-compared', 'changelog', 'notice']],
 ] as const
 
 type Documents = ReadonlyMap<string, Document>
