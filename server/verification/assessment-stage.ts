@@ -1,6 +1,11 @@
 // The second stage of a verification: the assessor compares claims and page, and its answer is checked and stored.
-import type { AssessmentTask, Assessor, ClaimsTask } from '../../workers/assessment/assessor.ts'
-import { assessClaims, isFailure, readWithContext } from '../../workers/assessment/claims.ts'
+import {
+  type AssessmentTask,
+  type Assessor,
+  assessClaims,
+  type ClaimsTask,
+  isFailure,
+} from '../../workers/assessment/assessor.ts'
 import type { Verdict } from '../../workers/assessment/evidence.ts'
 import { gatedProcedure } from '../../workers/assessment/procedure.ts'
 import type { ClaimFlag } from '../../workers/assessment/risk-flags.ts'
@@ -13,6 +18,7 @@ import {
   type PurchaseAssessment,
 } from '../interface/claims.ts'
 import { inconsistency } from '../interface/result.ts'
+import { readWithContext } from './claim-reading.ts'
 import { MIN_VALIDITY_SECONDS } from './failure.ts'
 import { purchaseLane } from './lane.ts'
 import type { StoredObservation, WorkingRequest } from './request.ts'

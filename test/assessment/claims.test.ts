@@ -8,10 +8,11 @@ import type { Assessment } from '../../server/interface/assessment.ts'
 import { claimsAssessment } from '../../server/interface/claims.ts'
 import { inconsistency } from '../../server/interface/result.ts'
 import { assess } from '../../server/verification/assessment-stage.ts'
+import { addsOnlyFrom, readWithContext } from '../../server/verification/claim-reading.ts'
 import type { WorkingRequest } from '../../server/verification/request.ts'
 import type { Assessor } from '../../workers/assessment/assessor.ts'
-import { addsOnlyFrom, readWithContext } from '../../workers/assessment/claims.ts'
-import { assessAllLiterally, assessLiterally } from '../../workers/assessment/literal/search-thread.ts'
+import { assessClaims } from '../../workers/assessment/assessor.ts'
+import { assessLiterally } from '../../workers/assessment/literal/search-thread.ts'
 import { AssessorBusyError } from '../../workers/assessment/semantic/circuit.ts'
 import { rounds } from '../long.ts'
 import { seeded } from './fixtures/random.ts'
@@ -76,12 +77,9 @@ t.test('together each claim gets what it gets alone', async (t) => {
     const claims = Array.from({ length: 1 + below(10) }, () =>
       Array.from({ length: 1 + below(9) }, () => pick(WORDS)).join(' '),
     )
-    const together = assessAllLiterally({ claims, text: TEXT, digests: DIGESTS })
-    t.same(
-      together,
-      claims.map((claim) => assessLiterally({ claim, text: TEXT, digests: DIGESTS })),
-      JSON.stringify(claims),
-    )
+    const assessor = { procedure: 'test', assess: async ({ claim }: { claim: string }) => verdictOf(claim) }
+    const together = await assessClaims(assessor, { claims, observation: requestOf(claims).stored!.observation })
+    t.same(together, claims.map(verdictOf), JSON.stringify(claims))
   }
 })
 

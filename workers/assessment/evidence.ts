@@ -11,10 +11,14 @@ export type Verdict = Omit<Assessment, 'procedure'>
 
 export type Stance = Evidence['stance']
 
-/** A proposed span of the text in UTF-16 offsets. Lists of them have the best first. */
-export interface Proposal {
+/** UTF-16 offsets. */
+export interface Span {
   start: number
   end: number
+}
+
+/** A proposed span of the text. Lists of them have the best first. */
+export interface Proposal extends Span {
   stance: Stance
 }
 
@@ -80,21 +84,16 @@ export function deriveVerdict(
 ): Assessment['claim_support'] {
   if (scope === 'literal_quotation_only') return evidence.length > 0 ? 'not_assessed' : 'insufficient_evidence'
   if (proposed === 'not_assessed' || proposed === 'insufficient_evidence') return proposed
-  const carried = verdictOf(evidence)
+  const has = (stance: Stance) => evidence.some((item) => item.stance === stance)
+  const carried = decided(has('supports'), has('contradicts'))
   return carried === proposed || carried === 'mixed' ? carried : 'insufficient_evidence'
 }
 
-function verdictOf(evidence: readonly Pick<Evidence, 'stance'>[]): Assessment['claim_support'] {
-  const supports = evidence.some(({ stance }) => stance === 'supports')
-  const contradicts = evidence.some(({ stance }) => stance === 'contradicts')
+/** The verdict of a text that says so much of a claim. */
+export function decided(supports: boolean, contradicts: boolean) {
   if (supports && contradicts) return 'mixed'
   if (supports) return 'supports'
   return contradicts ? 'contradicts' : 'insufficient_evidence'
-}
-
-interface Span {
-  start: number
-  end: number
 }
 
 /** The proposed span, made whole, trimmed and shortened; null if nothing is left that may be quoted. */

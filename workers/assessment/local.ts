@@ -1,11 +1,10 @@
 // The local assessor: the verifier that comes with the product reads the passages nearest to the claim. It runs on threads of its
 // own, each of which holds the weights, so that a verdict of one to two seconds delays no page.
 import { LRUCache } from 'lru-cache'
-import { AppError } from '../../server/errors.ts'
 import type { Logger, Metrics } from '../../server/telemetry.ts'
-import { isExhausted, openThreads, ThreadError } from '../../server/threads/pool.ts'
+import { openThreads, ThreadError } from '../../server/threads/pool.ts'
 import { codePointIndex } from '../text/offsets.ts'
-import type { AssessmentTask, Assessor } from './assessor.ts'
+import { type AssessmentTask, type Assessor, throwAsFailure } from './assessor.ts'
 import { type Digests, isProven, type Verdict } from './evidence.ts'
 import type { LocalAssessment, Reading } from './local/assessment.ts'
 import type { LocalTask } from './local-thread.ts'
@@ -61,19 +60,12 @@ export function openLocalAssessor({ threads, metrics, log }: LocalTools): LocalA
     }
     await ready
     const task: LocalTask = { claim, text: source.normalized_text }
-    try {
-      const found = await pool.run<LocalAssessment>(THREAD, 'assess', task, { ...LIMITS, signal, lane })
-      const answer = answerOf(found, digests)
-      requireProof(answer.verdict, task.text, digests)
-      kept.set(name, found)
-      return answer
-    } catch (error) {
-      if (isExhausted(error))
-        throw new AppError('assessment_failed', 'The assessment takes more time or memory than it may.', {
-          cause: error,
-        })
-      throw error
-    }
+    const reading = pool.run<LocalAssessment>(THREAD, 'assess', task, { ...LIMITS, signal, lane })
+    const found = await reading.catch(throwAsFailure)
+    const answer = answerOf(found, digests)
+    requireProof(answer.verdict, task.text, digests)
+    kept.set(name, found)
+    return answer
   }
 
   return {

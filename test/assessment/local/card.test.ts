@@ -5,9 +5,8 @@ import { join } from 'node:path'
 import t from 'tap'
 import { findAccuracy } from '../../../server/pages/accuracy.ts'
 import { RIGHT_OF_100 } from '../../../workers/assessment/local/explanation.ts'
-import { sentencesOf } from '../../../workers/assessment/local/sentences.ts'
 import { readVerifierFiles, settings } from '../../../workers/assessment/local/weights.ts'
-import { chooseWindows } from '../../../workers/assessment/local/windows.ts'
+import { chooseWindows, sentencesOf } from '../../../workers/assessment/local/windows.ts'
 import { LOCAL_PROCEDURE } from '../../../workers/assessment/procedure.ts'
 
 const ROOT = join(import.meta.dirname, '../../..')

@@ -3,12 +3,16 @@ import t from 'tap'
 import { exp, log, rounded, softmax } from '../../../workers/assessment/local/arithmetic.ts'
 import { assessLocally } from '../../../workers/assessment/local/assessment.ts'
 import { graphOf } from '../../../workers/assessment/local/graph.ts'
-import { isEnglish, isKnownLanguage } from '../../../workers/assessment/local/language.ts'
-import { sentencesOf } from '../../../workers/assessment/local/sentences.ts'
 import type { Verifier } from '../../../workers/assessment/local/verifier.ts'
 import { settings } from '../../../workers/assessment/local/weights.ts'
-import { chooseWindows } from '../../../workers/assessment/local/windows.ts'
-import { isWordCharacter, termsOf, wordsOf } from '../../../workers/assessment/local/words.ts'
+import { chooseWindows, sentencesOf } from '../../../workers/assessment/local/windows.ts'
+import {
+  isEnglish,
+  isKnownLanguage,
+  isWordCharacter,
+  termsOf,
+  wordsOf,
+} from '../../../workers/assessment/local/words.ts'
 
 /** Says what its passage says: SUPPORT, DENY, MAYBE; otherwise nothing. */
 const scripted: Verifier = {

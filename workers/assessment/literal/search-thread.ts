@@ -14,13 +14,10 @@ import {
 import type { LiteralFlag } from '../risk-flags.ts'
 import { type Findings, findPassages } from './passages.ts'
 
-interface Page {
+export interface LiteralTask {
+  claim: string
   text: string
   digests: Digests
-}
-
-export interface LiteralTask extends Page {
-  claim: string
 }
 
 /**
@@ -40,15 +37,6 @@ export function assessLiterally({ claim, text, digests }: LiteralTask): Verdict 
     explanation: explain(text, query, findings),
     risk_flags: flagsOf(query, findings, isKnown),
   }
-}
-
-export interface LiteralTasks extends Page {
-  claims: readonly string[]
-}
-
-/** Each claim as by `assessLiterally`. */
-export function assessAllLiterally({ claims, ...page }: LiteralTasks): Verdict[] {
-  return claims.map((claim) => assessLiterally({ claim, ...page }))
 }
 
 function flagsOf(query: Query, findings: Findings, isKnown: boolean): LiteralFlag[] {

@@ -2,12 +2,10 @@
 // every machine and in a browser, without clock, randomness or network.
 
 import { softmax } from './arithmetic.ts'
-import { explain } from './explanation.ts'
-import { isKnownLanguage } from './language.ts'
-import { codePointsBetween, type LocalQuote, quotable, type Side, type Verdict } from './quotes.ts'
-import { type Sentence, sentencesOf } from './sentences.ts'
+import { codePointsBetween, explain, type LocalQuote, quotable, type Side, type Verdict } from './explanation.ts'
 import { CONTRADICTS, probabilities, SUPPORTS, type Verifier } from './verifier.ts'
-import { chooseWindows, type Window } from './windows.ts'
+import { chooseWindows, type Sentence, sentencesOf, type Window } from './windows.ts'
+import { isKnownLanguage } from './words.ts'
 
 export interface LocalAssessment {
   claim_support: Verdict

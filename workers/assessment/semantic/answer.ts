@@ -1,8 +1,8 @@
 // The form of a model's answer: the parts of the claim, each with numbers of lines and a word of a closed list. Every part of
 // it is checked before use, and the verdict is derived from it by code.
 import { z } from 'zod'
-import type { Proposal, Stance } from '../evidence.ts'
-import type { Span, Window } from './lines.ts'
+import { decided, type Proposal, type Span, type Stance } from '../evidence.ts'
+import type { Window } from './lines.ts'
 
 const STATUSES = ['stated', 'follows', 'other_value', 'opposite', 'conflict', 'reported', 'unsure', 'silent'] as const
 export type Status = (typeof STATUSES)[number]
@@ -16,10 +16,14 @@ const part = z.object({ part: z.string(), for: z.array(run), against: z.array(ru
 const answer = z.object({ parts: z.array(part), suspicious: z.array(z.int()) })
 export type Answer = z.output<typeof answer>
 
-const BOUNDS: ReadonlySet<string> = new Set(['$schema', 'minimum', 'maximum', 'default'])
-
 /** The schema for structured output. It has no bounds and no patterns, because some servers do not support them. */
-export const answerSchema = withoutBounds(z.toJSONSchema(answer, { io: 'output' })) as Record<string, unknown>
+export const answerSchema = z.toJSONSchema(answer, {
+  override: ({ jsonSchema }) => {
+    delete jsonSchema.minimum
+    delete jsonSchema.maximum
+  },
+}) as Record<string, unknown>
+delete answerSchema.$schema
 
 /** The answer cannot be used: it is no JSON, breaks the form, or names no line that was shown. */
 export class UnusableAnswerError extends Error {
@@ -159,12 +163,6 @@ export function mergeHeard(windows: readonly Heard[], lines: readonly Span[]): R
   }
 }
 
-function decided(supports: boolean, contradicts: boolean): Verdict {
-  if (supports && contradicts) return 'mixed'
-  if (supports) return 'supports'
-  return contradicts ? 'contradicts' : 'insufficient_evidence'
-}
-
 /** The lines on the verdict's side; for a mixed verdict both sides in turn. */
 function inTurn<T extends { stance: Stance }>(verdict: Verdict, items: readonly T[]): T[] {
   const sides = (verdict === 'mixed' ? ['supports', 'contradicts'] : [verdict]).map((side) =>
@@ -172,13 +170,6 @@ function inTurn<T extends { stance: Stance }>(verdict: Verdict, items: readonly 
   )
   const longest = Math.max(...sides.map(({ length }) => length))
   return Array.from({ length: longest }, (_, i) => sides.flatMap((side) => side.slice(i, i + 1))).flat()
-}
-
-function withoutBounds(schema: unknown): unknown {
-  if (Array.isArray(schema)) return schema.map(withoutBounds)
-  if (schema === null || typeof schema !== 'object') return schema
-  const kept = Object.entries(schema).filter(([key]) => !BOUNDS.has(key))
-  return Object.fromEntries(kept.map(([key, value]) => [key, withoutBounds(value)]))
 }
 
 /** What a status says of its part; a status that is not here leaves it open. */

@@ -4,10 +4,9 @@ import { createHmac } from 'node:crypto'
 import { AppError } from '../../../server/errors.ts'
 import type { Assessment } from '../../../server/interface/assessment.ts'
 import type { Logger, Metrics } from '../../../server/telemetry.ts'
-import { isExhausted, type Lane, PAGE_LIMITS, type Threads } from '../../../server/threads/pool.ts'
+import { type Lane, PAGE_LIMITS, type Threads } from '../../../server/threads/pool.ts'
 import { shortenedTo } from '../../text/sentences.ts'
-import type { AssessmentTask, Assessor } from '../assessor.ts'
-import { assessEach } from '../claims.ts'
+import { type AssessmentTask, type Assessor, assessEach, throwAsFailure } from '../assessor.ts'
 import { LONGEST_EXPLANATION, type Verdict } from '../evidence.ts'
 import type { LocalAssessor } from '../local.ts'
 import { semanticProcedure } from '../procedure.ts'
@@ -171,19 +170,14 @@ async function readPage(page: Omit<PlanTask, 'windowTokens' | 'masked'>, asking:
   const reported = [...new Set(first.flatMap(({ suspicious }) => suspicious))].filter((line) => !hidden.has(line))
   if (!needsSecond(first, reported, plan)) return { ...none, first, reported }
   if (reported.some((line) => about.has(line))) return { ...none, reported }
-  const second = await readAgain({ ...task, masked: [...plan.masked, ...reported] }, asking)
-  return { ...none, first, second, reported }
+  const again = await inThread<Plan>(asking, 'planReading', { ...task, masked: [...plan.masked, ...reported] })
+  return { ...none, first, second: await readAll(again, asking), reported }
 }
 
 /** Whether the model was shown something suspicious that could have caused the verdict of the first reading. */
 function needsSecond(first: readonly Heard[], reported: readonly number[], { claimIsSuspect }: Plan): boolean {
   if (reported.length === 0 && !claimIsSuspect) return false
   return first.some(({ verdict }) => verdict !== 'insufficient_evidence')
-}
-
-async function readAgain(task: PlanTask, asking: Asking): Promise<Heard[]> {
-  const plan = await inThread<Plan>(asking, 'planReading', task)
-  return readAll(plan, asking)
 }
 
 interface Asking {
@@ -233,14 +227,8 @@ async function readPart(
   }
 }
 
-async function inThread<T>({ tools, signal, lane }: Asking, name: string, task: PlanTask | ConcludeTask): Promise<T> {
-  try {
-    return await tools.threads.run<T>(semanticThread, name, task, { ...PAGE_LIMITS, signal, lane })
-  } catch (error) {
-    if (isExhausted(error))
-      throw new AppError('assessment_failed', 'The assessment takes more time or memory than it may.', { cause: error })
-    throw error
-  }
+function inThread<T>({ tools, signal, lane }: Asking, name: string, task: PlanTask | ConcludeTask): Promise<T> {
+  return tools.threads.run<T>(semanticThread, name, task, { ...PAGE_LIMITS, signal, lane }).catch(throwAsFailure)
 }
 
 function countUsage(usage: readonly Usage[], { metrics, log }: SemanticTools) {

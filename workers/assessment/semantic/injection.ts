@@ -1,7 +1,7 @@
 // Finds sentences that address a program instead of people: orders, text about the verdict, forged parts of a prompt. Such a
 // sentence alone is not shown to the model. The list of patterns (orders.txt) does not find everything, and no rule depends on that.
 import { readSections } from '../../text/sections.ts'
-import type { Span } from './lines.ts'
+import type { Span } from '../evidence.ts'
 
 export type Suspicion = 'instruction' | 'verdict' | 'seam'
 
@@ -88,14 +88,10 @@ function fold(text: string): string {
 
 /** The patterns of one kind. Those with names of words are made for each language that they are for. */
 function patternsOf(kind: Suspicion): RegExp[] {
-  const lines = (section: string) => SECTIONS.get(section) ?? []
-  const filled = (section: string, languages: readonly Words[]) =>
-    lines(section).flatMap((line) =>
-      languages.map((words) => line.replace(/\{([a-z_]+)\}/g, (_, name: string) => words.get(name) ?? '')),
-    )
-  const [english, ...others] = LANGUAGES
-  const all = [...filled(`${kind}: english`, english ? [english] : []), ...filled(`${kind}: other`, others)]
-  return [...all, ...lines(kind)].map((source) => new RegExp(withoutMarks(source), 'u'))
+  const filled = (section: string, words: Words) =>
+    (SECTIONS.get(section) ?? []).map((line) => line.replace(/\{([a-z_]+)\}/g, (_, name: string) => words.get(name)!))
+  const sources = LANGUAGES.flatMap((words, i) => filled(i === 0 ? kind : `${kind}: other`, words))
+  return sources.map((source) => new RegExp(withoutMarks(source), 'u'))
 }
 
 /** As text is folded, but for case, which has a meaning in patterns: marks of Hindi or Japanese are gone on both sides. */

@@ -4,16 +4,9 @@
 // then reaches no model.
 
 import { mayShareLanguage } from '../../text/language.ts'
-import { codePointIndex } from '../../text/offsets.ts'
 import { sentencesOf } from '../../text/sentences.ts'
 import { readClaim, termsIn } from '../../text/terms.ts'
-import { LONGEST_QUOTE } from '../evidence.ts'
-
-/** UTF-16 offsets. */
-export interface Span {
-  start: number
-  end: number
-}
+import { LONGEST_QUOTE, type Span } from '../evidence.ts'
 
 /** Every visible character of the text is in exactly one line; a line is short enough to be quoted whole. */
 export function linesOf(text: string): Span[] {
@@ -76,12 +69,6 @@ function tokensAbout(text: string, { start, end }: Span): number {
   let ascii = 0
   for (let i = start; i < end; i++) if (text.charCodeAt(i) < 128) ascii++
   return TOKENS_OF_NUMBER + ascii / 3 + (end - start - ascii)
-}
-
-/** Code points of the text in each of the given lines' spans, for people: where something was found. */
-export function codePointSpans(text: string, spans: readonly Span[]): Span[] {
-  const index = codePointIndex(text)
-  return spans.map(({ start, end }) => ({ start: index.toCodePoint(start), end: index.toCodePoint(end) }))
 }
 
 /** What a claim shares with each line of a page. */

@@ -117,7 +117,7 @@ export function openModel(protocol: Protocol, options: ModelOptions): Model {
     for (;;) {
       try {
         const { written } = await ask(TRIAL, AbortSignal.timeout(LONGEST_TRIAL_MS), Date.now() + LONGEST_TRIAL_MS)
-        const { verdict } = readTrial(written)
+        const { verdict } = heard(readAnswer(written), written, TRIAL_WINDOW, TRIAL_MARK.masked)
         if (verdict !== 'supports') log.warn({ event: 'model_misread_trial', verdict })
         outage.worked()
         return null
@@ -249,13 +249,7 @@ function countUsage(metrics: Metrics, usage: Usage) {
 const TRIAL_TEXT = 'Lighthouses of the coast\nThe lighthouse of Kelby is 21 metres high.'
 const TRIAL_LINES = linesOf(TRIAL_TEXT)
 const TRIAL_WINDOW = { first: 0, last: TRIAL_LINES.length - 1 }
-const TRIAL_VIEW = {
-  text: TRIAL_TEXT,
-  lines: TRIAL_LINES,
-  masked: new Set<number>(),
-  nonce: '5eed5eed5eed5eed',
-  retrieved: '2026-01-01',
-}
+const TRIAL_MARK = { nonce: '5eed5eed5eed5eed', masked: new Set<number>() }
 
 /**
  * The fixed question by which a model is tried: at the start, and whenever strangers' questions fail. It is as small as a
@@ -263,12 +257,9 @@ const TRIAL_VIEW = {
  */
 export const TRIAL: Question = {
   system: SYSTEM,
-  page: pagePart(TRIAL_VIEW, TRIAL_WINDOW, ''),
-  claim: claimPart('The lighthouse of Kelby is 21 metres high.', TRIAL_VIEW.nonce),
+  page: pagePart({ text: TRIAL_TEXT, lines: TRIAL_LINES, ...TRIAL_MARK, retrieved: '2026-01-01' }, TRIAL_WINDOW, ''),
+  claim: claimPart('The lighthouse of Kelby is 21 metres high.', TRIAL_MARK.nonce),
 }
-
-/** Reads the answer as any other is read. Throws UnusableAnswerError if it is not of the form. */
-const readTrial = (written: string) => heard(readAnswer(written), written, TRIAL_WINDOW, TRIAL_VIEW.masked)
 
 const ATTEMPTS = 3
 const FIRST_PAUSE_MS = 500

@@ -1,12 +1,12 @@
 // The thread of the semantic assessment: cuts a page into questions, and checks and quotes what the model answers.
-
 import { isKnownLanguage } from '../../text/language.ts'
+import { codePointIndex } from '../../text/offsets.ts'
 import { sentencesOf } from '../../text/sentences.ts'
-import { type Digests, deriveVerdict, proveEvidence, type Verdict } from '../evidence.ts'
+import { type Digests, deriveVerdict, proveEvidence, type Span, type Verdict } from '../evidence.ts'
 import type { SemanticFlag } from '../risk-flags.ts'
 import { type Heard, mergeHeard, type Reading } from './answer.ts'
 import { isSuspect, type Suspect, type Suspicion, suspectsOf } from './injection.ts'
-import { codePointSpans, linesOf, relationOf, type Span, type Window, windowsOf } from './lines.ts'
+import { linesOf, relationOf, type Window, windowsOf } from './lines.ts'
 import { claimPart, LEFT_OUT, pagePart, partTitle, type Question, SYSTEM } from './prompt.ts'
 import { rationale } from './rationale.ts'
 import { absentNumber, absentQuotation } from './withdrawal.ts'
@@ -105,6 +105,7 @@ export function conclude(task: ConcludeTask): Verdict {
     reading.verdict = 'insufficient_evidence'
     flags.add('number_not_quoted')
   }
+  const index = codePointIndex(text)
   const verdict = deriveVerdict(reading.verdict, 'source_local_semantic_support', evidence) as Reading['verdict']
   if (verdict !== proposed) flags.add('verdict_lowered')
   if (reading.parts.length > 1 && reading.parts.some(({ status }) => status === 'silent'))
@@ -123,7 +124,7 @@ export function conclude(task: ConcludeTask): Verdict {
       proposed,
       parts: reading.parts,
       flags,
-      suspects: codePointSpans(text, spans),
+      suspects: spans.map(({ start, end }) => ({ start: index.toCodePoint(start), end: index.toCodePoint(end) })),
       lines: lines.length,
       shown: task.shown,
       isAsked: task.first !== null,

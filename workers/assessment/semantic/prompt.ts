@@ -2,8 +2,9 @@
 // everything else; every line of the page has the mark and a number, and of an answer only numbers of lines, words of a closed
 // list and words of the claim are used.
 import { createHash } from 'node:crypto'
+import type { Span } from '../evidence.ts'
 import { answerSchema } from './answer.ts'
-import type { Span, Window } from './lines.ts'
+import type { Window } from './lines.ts'
 
 /** One question to a model. The first and a second attempt share the bytes of `system` and `page`. */
 export interface Question {

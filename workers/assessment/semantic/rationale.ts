@@ -1,11 +1,9 @@
 // Writes the explanation of a semantic assessment. The model writes no word of it, and the page neither: of the model's answer
 // only words that the claim has are repeated.
-
 import { shortenedTo } from '../../text/sentences.ts'
-import { LONGEST_EXPLANATION } from '../evidence.ts'
+import { LONGEST_EXPLANATION, type Span } from '../evidence.ts'
 import { type SemanticFlag, semanticFlagMeanings } from '../risk-flags.ts'
 import type { HeardPart, Status, Verdict } from './answer.ts'
-import type { Span } from './lines.ts'
 
 export interface Grounds {
   claim: string

@@ -49,8 +49,8 @@ function foldedTokens(text: string, granularity: Granularity): string {
  */
 export function absentNumber(claim: string, quotes: readonly string[]): boolean {
   if (holdsOneOf(DENIALS, claim) || quotes.some((quote) => holdsOneOf(IN_WORDS, quote))) return false
-  const held = quotes.flatMap(readNumbers)
-  return readNumbers(claim).some((number) => {
+  const held = distinct(quotes.flatMap(readNumbers))
+  return distinct(readNumbers(claim)).some((number) => {
     if (held.some((other) => holds(number, other.value)) || (number.isRounded && held.length > 0)) return false
     return !number.isLoose || held.some(({ word }) => word !== '' && word === number.word)
   })
@@ -114,10 +114,10 @@ function readNumbers(text: string): Stated[] {
   return numbers
 }
 
-function worthOf({ kind, folded }: Token): number | null {
-  if (kind === 'number') return Number(folded)
-  return folded === 'one' ? 1 : null
-}
+/** Each number once, however often it occurs. */
+const distinct = (all: readonly Stated[]) => [...new Map(all.map((one) => [JSON.stringify(one), one])).values()]
+
+const worthOf = ({ kind, folded }: Token) => (kind === 'number' ? Number(folded) : folded === 'one' ? 1 : null)
 
 const holdsOneOf = (words: ReadonlySet<string>, text: string) => tokensOf(text).some(({ folded }) => words.has(folded))
 const setOf = (words: string): ReadonlySet<string> => new Set(words.split(' '))

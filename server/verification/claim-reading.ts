@@ -1,45 +1,7 @@
-// Several claims on one page: each is assessed by itself, so that no claim changes what is said of another, and is read with the
-// context that came with the request. There "it" and "the company" are replaced by the subject of the context: a rule, so that the
-// same claim and context are always read alike.
-import { AppError } from '../../server/errors.ts'
-import type { Assessment } from '../../server/interface/assessment.ts'
-import { buildSemaphore } from '../../server/threads/semaphore.ts'
-import { functionWordsOf } from '../text/language.ts'
-import { foldWord } from '../text/tokens.ts'
-import type { Assessments, AssessmentTask, Assessor, ClaimsTask } from './assessor.ts'
-
-/** As `Assessor.assessAll`. */
-export function assessClaims(assessor: Assessor, task: ClaimsTask): Promise<Assessments> {
-  return assessor.assessAll?.(task) ?? assessEach(task, (one) => assessor.assess(one))
-}
-
-/** Assesses claim by claim. An error other than `assessment_failed` ends the assessment of all, and is thrown. */
-export async function assessEach(
-  { claims, signal, ...page }: ClaimsTask,
-  assess: (task: AssessmentTask) => Promise<Assessment>,
-): Promise<Assessments> {
-  const giveUp = new AbortController()
-  const until = signal ? AbortSignal.any([signal, giveUp.signal]) : giveUp.signal
-  const places = buildSemaphore(AT_ONCE)
-  const one = async (claim: string) => {
-    try {
-      return await places.pass(() => assess({ ...page, claim, signal: until }), until)
-    } catch (error) {
-      if (isFailure(error)) return error
-      throw error
-    }
-  }
-  try {
-    return await Promise.all(claims.map(one))
-  } finally {
-    giveUp.abort()
-  }
-}
-
-/** Whether the error concerns one claim, and not the page or the assessor. */
-export function isFailure(error: unknown): error is AppError {
-  return error instanceof AppError && error.code === 'assessment_failed'
-}
+// How a claim is read that refers to something outside it: "it" and "the company" are replaced by the subject of the context that
+// came with the request. A rule, so that the same claim and context are always read alike.
+import { functionWordsOf } from '../../workers/text/language.ts'
+import { foldWord } from '../../workers/text/tokens.ts'
 
 /**
  * The claims as they are assessed, in their order; a claim that refers to nothing, or to something that the context does not
@@ -135,8 +97,6 @@ function isPerson(subject: string): boolean {
 
 const capital = (text: string) => text.replace(/^\p{Ll}/u, (letter) => letter.toUpperCase())
 
-/** Claims of one page that are assessed at the same time: other pages wait for the same threads and models. */
-const AT_ONCE = 3
 const MOST_WORDS = 12
 /** Of a context that has no verb. */
 const MOST_WORDS_ALONE = 16
