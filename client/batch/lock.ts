@@ -18,12 +18,22 @@ export async function lock(path: string): Promise<AsyncDisposable> {
   if (isAlive(readHolder(path))) throw locked(path)
   // Only one process at a time checks and removes: if two found the same dead holder, the slower one would remove the lock
   // that the faster one has just made. The guard is a lock too, so it is taken over where its holder was killed.
-  await using _guard = await lock(`${path}.takeover`)
-  if (isAlive(readHolder(path))) throw locked(path)
-  await rm(path, { force: true })
-  if (!(await make(path))) throw locked(path)
-  return held(path)
+  const guard = `${path}.takeover`
+  if (taking.has(guard)) throw locked(path)
+  taking.add(guard)
+  try {
+    await using _guard = await lock(guard)
+    if (isAlive(readHolder(path))) throw locked(path)
+    await rm(path, { force: true })
+    if (!(await make(path))) throw locked(path)
+    return held(path)
+  } finally {
+    taking.delete(guard)
+  }
 }
+
+/** The guards that this process takes or holds. One with its number that is not among them was left by a process that ended. */
+const taking = new Set<string>()
 
 /** The last one of this process that holds the lock, or waits for it. Another lock of this process would be taken over. */
 const queues = new Map<string, Promise<unknown>>()
