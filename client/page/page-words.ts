@@ -3,8 +3,8 @@
 export const TITLE = 'Verify'
 
 export const INTRODUCTION =
-  'Drop a result, receipt, alert, lease or chain export here. Your browser checks every digest, quote, signature and proof ' +
-  'itself. The file is not sent anywhere.'
+  'Is a result, receipt, alert, lease or chain export genuine and unchanged? Drop it here. Your browser checks every quote, ' +
+  'signature and proof itself. The file is not sent anywhere.'
 
 export const NO_SCRIPT =
   'The checks run in your browser, so they need JavaScript, which is off. The command line checks the same without a browser: ' +

@@ -26,8 +26,8 @@ export function chainPage(site: Site, chain: ShownChain): string {
     path: '/chain',
     description: 'The public chain of receipts: its head, its witnesses and its growth.',
     body: html`<h1>The chain of receipts</h1>
-      <p class="lead">Every receipt of this service names the hash of the one before it, so none can be taken out, changed or moved without
-        a trace. Anyone may read the whole chain.</p>
+      <p class="lead">All receipts of this service, in a public list that only grows. Each names the one before it, so none can be taken
+        out, changed or moved without a trace.</p>
       <${Figures} figures=${[
         ['receipts', inFigures(serial)],
         ['today (UTC)', inFigures(days.at(-1)?.receipts ?? 0)],

@@ -118,6 +118,7 @@ export function receiptSearchPage(site: Site, { given, found, problem }: Search)
     description: 'Finds a receipt of the public chain by its serial, its hash, or the digest that it is for.',
     unlisted: given !== '',
     body: html`<h1>Find a receipt</h1>
+      <p class="lead">A receipt shows that a document existed at a time. Its number, or the digest of the document, finds it.</p>
       <${ReceiptSearch} value=${given} problem=${problem} />
       ${found && found.length === 0 && html`<${Notice} tone="open" title="Nothing found.">No receipt of this chain has this hash or is for this digest.<//>`}
       ${
