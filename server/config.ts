@@ -46,18 +46,18 @@ export interface Variable {
 }
 
 export const variables = {
-  PORT: { schema: port, default: '8402', about: 'Port of the web process; 0 selects a free port' },
-  HOST: { schema: z.string().min(1), default: '127.0.0.1', about: 'Address the web process listens on' },
+  PORT: { schema: port, default: '8402', about: 'Port of the web process; 0: any free one' },
+  HOST: { schema: z.string().min(1), default: '127.0.0.1', about: 'Address it listens on' },
   BASE_URL: {
     schema: url,
     about:
-      'Public address, for links and payment resources. Testnet and mainnet require an https URL. Unset: the address that the platform names (Heroku with dyno metadata, Render, Railway, Fly), else the one on which the process listens',
+      'Public address; https, and required in testnet and mainnet. Unset: what the platform names (Heroku with dyno metadata, Render, Railway, Fly), else the address it listens on',
   },
   ...reachVariables,
   DATA_DIR: {
     schema: z.string().min(1),
     default: '.data',
-    about: 'Folder of the embedded database and generated seed',
+    about: 'Folder of the embedded database and the generated seed',
   },
   ...storeVariables,
   PAYMENT_MODE: {
@@ -67,57 +67,56 @@ export const variables = {
   },
   FACILITATOR_URL: {
     schema: url,
-    about: 'x402 facilitator; unset: x402.org in testnet mode, Coinbase in mainnet mode',
+    about: 'x402 facilitator; unset: x402.org in testnet, Coinbase in mainnet',
   },
-  CDP_API_KEY_ID: { schema: z.string().min(1), about: 'Coinbase Developer Platform key id' },
-  CDP_API_KEY_SECRET: { schema: cdpSecret, about: 'Coinbase Developer Platform key secret', secret: true },
+  CDP_API_KEY_ID: { schema: z.string().min(1), about: 'Id of the Coinbase key' },
+  CDP_API_KEY_SECRET: { schema: cdpSecret, about: 'Secret of the Coinbase key', secret: true },
   PAY_TO_EVM: { schema: evmAddress, about: 'Address on Base that receives payments' },
   PAY_TO_SOLANA: { schema: solanaAddress, about: 'Address on Solana that receives payments' },
   EVM_RPC_URL: {
     schema: url,
     about:
-      'JSON-RPC node of Base. Set: a settlement counts when the chain shows it. Unset: the facilitator is trusted, and a public node is used in doubt',
+      'JSON-RPC node of Base, which confirms settlements. Unset: the facilitator is trusted, and in doubt a public node asked',
     secret: true,
   },
-  SOLANA_RPC_URL: { schema: url, about: 'JSON-RPC node of Solana, used like EVM_RPC_URL', secret: true },
+  SOLANA_RPC_URL: { schema: url, about: 'The same for Solana', secret: true },
   ...assessmentVariables,
   SIGNING_SEED: { schema: seed, about: 'Root of all signing keys: 32 bytes as 64 hex characters', secret: true },
   SIGNING_SEED_FILE: { schema: z.string().min(1), about: 'File that holds the seed, instead of SIGNING_SEED' },
   STRIPE_SECRET_KEY: {
     schema: z.string().regex(/^\S+$/, 'must not hold white space'),
-    about: 'Stripe key for subscriptions. Unset: simulated in offline mode, else none',
+    about: 'Key for subscriptions. Unset: simulated in offline mode, else none',
     secret: true,
   },
   STRIPE_WEBHOOK_SECRET: {
     schema: z.string().regex(/^\S+$/, 'must not hold white space'),
-    about: "Secret of Stripe's webhook, which is BASE_URL/v1/stripe/webhook",
+    about: 'Secret of the webhook BASE_URL/v1/stripe/webhook',
     secret: true,
   },
   STRIPE_PRICE_DEV: {
     schema: priceIds,
-    about: 'Stripe price of the dev tier. After a comma: earlier prices, whose subscribers keep the tier',
+    about: 'Price of the dev tier. After a comma: earlier prices, whose subscribers keep it',
   },
-  STRIPE_PRICE_PRO: { schema: priceIds, about: 'Stripe price of the pro tier, written like STRIPE_PRICE_DEV' },
+  STRIPE_PRICE_PRO: { schema: priceIds, about: 'The same for the pro tier' },
   STRIPE_API_BASE: { schema: origin, about: "Address of the Stripe API. Unset: Stripe's own" },
   WITNESSES: {
     schema: z.string().superRefine(checkWitnesses),
-    about: 'Witnesses that cosign checkpoints: VKEY URL, VKEY URL, ... (C2SP tlog-witness). Unset: none',
+    about: 'Witnesses that cosign checkpoints (C2SP tlog-witness): VKEY URL, VKEY URL, ...',
   },
   OPERATOR_TOKEN: {
     schema: z.string().min(16),
     about:
-      'Bearer token of /metrics. Unset: /metrics is open in offline mode without OFFLINE_PUBLIC, and closed otherwise',
+      'Token of /metrics and /operator. Unset: /metrics is open in offline mode without OFFLINE_PUBLIC, else closed',
     secret: true,
   },
   WORKER_CONCURRENCY: {
     schema: whole(1, 256),
-    about:
-      'Verifications that one worker process runs in parallel. Unset: 32; with the local verifier 4 for each of its threads, so that what waits for one waits in the queue, which is fair',
+    about: 'Verifications that a worker runs in parallel. Unset: 32; with the local verifier 4 for each of its threads',
   },
   WORKER_FETCHES: {
     schema: whole(0, 4096),
     default: '256',
-    about: 'Slow fetches that one worker process keeps open in addition to those verifications',
+    about: 'Slow fetches that a worker keeps open besides',
   },
   ...heapVariables,
   ...logVariables,
@@ -126,38 +125,37 @@ export const variables = {
   MCP_VERIFICATION_ENABLED: { schema: flag, default: 'true', about: 'false: the paid MCP tool is not listed' },
   MCP_REGISTRY_AUTH: {
     schema: z.string().min(1).max(4096),
-    about: 'What /.well-known/mcp-registry-auth answers, which proves to the MCP registry whose domain this is',
+    about: 'Answer of /.well-known/mcp-registry-auth, which proves whose domain this is',
   },
   QUOTE_TTL_SECONDS: { schema: whole(1, 86_400), default: '900', about: 'Seconds an unpaid quote is valid' },
   RESULT_RETENTION_SECONDS: {
     schema: whole(1),
     default: '86400',
-    about: 'Seconds for which a result is kept after completion; other values are allowed in offline mode only',
+    about: 'Seconds for which a result is kept; other values in offline mode only',
   },
   RATE_LIMIT_PER_MINUTE: {
     schema: whole(0),
     default: '600',
-    about: 'Calls per minute from one address, without calls that have a valid API key or recovery token. 0: no limit',
+    about: 'Calls per minute from one address without a valid API key or recovery token. 0: no limit',
   },
   MAX_IN_FLIGHT_PER_PAYER: {
     schema: whole(0, PUBLIC_LIMITS.most_in_flight_per_payer),
     default: String(PUBLIC_LIMITS.first_in_flight_per_payer),
     about:
-      'Verifications that a new payer may have in flight; one more with each settlement, one less with each request that ' +
-      'ends uncharged. 0: no limit per payer',
+      'Verifications in flight of a new payer; each settlement adds one, each uncharged end takes one. 0: no limit',
   },
   MAX_QUEUE_SECONDS: {
     schema: whole(0, 3600),
     default: '30',
-    about: 'No new verification is sold while it would wait for a worker for more seconds than this. 0: no limit',
+    about: 'Nothing is sold that would wait longer than this for a worker. 0: no limit',
   },
   ...lookVariables,
-  TRUST_PROXY: { schema: whole(0, 16), default: '0', about: 'Proxies in front whose X-Forwarded-For is trusted' },
+  TRUST_PROXY: { schema: whole(0, 16), default: '0', about: 'Trusted proxies in front (X-Forwarded-For)' },
   FIXTURE_HOSTS: {
     schema: fixtureHosts,
-    about: 'Host names that are reached at a given address, for tests: name=127.0.0.1:8443,... Not in mainnet mode',
+    about: 'For tests: hosts at given addresses, name=127.0.0.1:8443,... Not in mainnet mode',
   },
-  FIXTURE_CA_FILE: { schema: z.string().min(1), about: 'CA certificate (PEM) that is trusted for FIXTURE_HOSTS' },
+  FIXTURE_CA_FILE: { schema: z.string().min(1), about: 'CA certificate (PEM) of those hosts' },
 } as const satisfies Record<string, Variable>
 
 type VariableName = keyof typeof variables

@@ -33,7 +33,7 @@ function tableOf(path: string, name: string): string {
 
 t.test('docs/configuration.md is what `cli config --markdown` prints', async (t) => {
   t.equal(documents.get('docs/configuration.md'), renderConfigurationPage())
-  t.match(renderConfigurationPage(), '| `PORT` | `8402` |  | Port of the web process')
+  t.match(renderConfigurationPage(), '| `PORT` | `8402` | Port of the web process')
   t.match(readConfig({}), { port: 8402, dataDir: '.data', resultRetentionSeconds: 86_400, paymentMode: 'offline' })
 })
 

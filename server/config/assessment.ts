@@ -36,64 +36,63 @@ export const assessmentVariables = {
     schema: z.enum(['auto', 'semantic', 'local', 'literal']),
     default: 'auto',
     about:
-      'semantic: a language model gives a verdict. local: the verifier that comes with the product gives one, without a key or a network. literal: passages are quoted, and no verdict is given. auto: semantic with ANTHROPIC_API_KEY or OPENAI_MODEL, else local',
+      'semantic: a language model gives the verdict. local: the verifier that comes with the product. literal: quotes without verdict. auto: semantic with ANTHROPIC_API_KEY or OPENAI_MODEL, else local',
   },
   VERIFIER_THREADS: {
     schema: whole(1, 64),
-    about:
-      'Threads of a worker process that run the local verifier, each with about 300 MB. Unset: one for each core, as far as memory allows',
+    about: 'Threads of a worker for the local verifier, 300 MB each. Unset: one a core, as memory allows',
   },
-  ANTHROPIC_API_KEY: { schema: z.string().min(1), about: 'Key of the model that assesses', secret: true },
-  ANTHROPIC_BASE_URL: { schema: url, about: 'Any server that speaks the Messages API' },
+  ANTHROPIC_API_KEY: { schema: z.string().min(1), about: 'Key of the language model', secret: true },
+  ANTHROPIC_BASE_URL: { schema: url, about: 'Another server of the Messages API' },
   ANTHROPIC_MODEL: {
     schema: z.string().min(1),
     default: DEFAULT_MODEL,
-    about: 'Model id of the semantic assessment',
+    about: 'Its model',
   },
   ANTHROPIC_MAX_TOKENS: {
     schema: whole(256, 64_000),
     default: '8192',
-    about: 'Longest answer of the model in tokens, thinking included; also of OPENAI_MODEL',
+    about: 'Longest answer in tokens, thinking included; also of OPENAI_MODEL',
   },
   ANTHROPIC_PRICES: {
     schema: z.string().regex(/^\d+(\.\d+)?\/\d+(\.\d+)?$/, 'must be input/output'),
-    about: `USD for a million tokens, input/output, for the cost metrics; also of OPENAI_MODEL. Unset: ${DEFAULT_PRICES} for the default model at Anthropic, else cost is not counted`,
+    about: `USD for a million tokens, input/output; also of OPENAI_MODEL. Unset: ${DEFAULT_PRICES} for the default model at Anthropic, else not counted`,
   },
   OPENAI_MODEL: {
     schema: z.string().min(1),
-    about: 'Model id of the semantic assessment at a server of the chat completions API, in place of ANTHROPIC_*',
+    about: 'Id of a model of the chat completions API, in place of ANTHROPIC_*',
   },
   OPENAI_BASE_URL: {
     schema: url,
-    about: 'That server: vLLM, llama.cpp, Ollama, LM Studio or a gateway, with or without /v1. Unset: OpenAI',
+    about: 'Its server: vLLM, llama.cpp, Ollama, LM Studio, a gateway. Unset: OpenAI',
   },
-  OPENAI_API_KEY: { schema: z.string().min(1), about: 'Its key. A server of your own may need none', secret: true },
+  OPENAI_API_KEY: { schema: z.string().min(1), about: 'Its key, if it needs one', secret: true },
   ASSESSMENT_SECOND_READER: {
     schema: z.enum(['local', 'none']),
     default: 'local',
     about:
-      'local: the verifier that comes with the product reads each page too, and a verdict of the model whose opposite it holds carries the risk flag verdict_doubted. none: saves its memory and one to two seconds of a core for each verdict',
+      'local: the verifier reads each page too; where it holds the opposite, the verdict is flagged verdict_doubted. none: saves its memory and time',
   },
   ASSESSMENT_FALLBACK: {
     schema: z.enum(['none', 'local', 'literal']),
     default: 'none',
     about:
-      'While the model does not answer. none: new verifications answer 503 and paid ones wait. local: the verifier that comes with the product gives the verdicts. literal: passages are quoted without one',
+      'While the model is away. none: new verifications get 503, paid ones wait. local: the verifier judges. literal: quotes without verdict',
   },
   ASSESSMENT_CONCURRENCY: {
     schema: whole(1, 256),
     default: '8',
-    about: 'Calls to the model that one worker process makes in parallel',
+    about: 'Calls to the model by one worker in parallel',
   },
   ASSESSMENT_TIMEOUT_SECONDS: {
     schema: decimal(0.05, 110),
     default: '45',
-    about: 'Longest wait for one answer of the model',
+    about: 'Longest wait for its answer',
   },
   ASSESSMENT_WINDOW_TOKENS: {
     schema: whole(500, 200_000),
     default: '90000',
-    about: 'Tokens of page text in one call to the model; longer texts are split. Must fit the context of the model',
+    about: 'Tokens of page text in one call; longer texts are split. Must fit the context of the model',
   },
 } as const
 

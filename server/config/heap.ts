@@ -6,7 +6,6 @@ export const heapVariables = {
   HEAP_MB: {
     schema: whole(64, 65_536),
     default: '192',
-    about:
-      'Megabytes of the old generation of the heap, set by the start commands of web and worker. The process needs as much again, and 128 MB, outside it',
+    about: 'Megabytes of the old generation, set by the start commands. The process needs twice this and 128 MB',
   },
 } as const

@@ -9,6 +9,6 @@ export const logVariables = {
   },
   LOG_FORMAT: {
     schema: z.enum(['json', 'pretty']),
-    about: 'json: one object per line; pretty: readable text. Unset: pretty on a terminal, else json',
+    about: 'json or pretty. Unset: pretty on a terminal, else json',
   },
 }

@@ -6,17 +6,17 @@ export const lookVariables = {
   TRY_ENABLED: {
     schema: z.enum(['true', 'false', '1', '0']).transform((value) => value === 'true' || value === '1'),
     default: 'true',
-    about: 'false: nothing can be tried free of charge: /try answers 404, and no page has the form',
+    about: 'false: nothing is free to try: /try answers 404, and no page has the form',
   },
   TRY_PER_ADDRESS_PER_DAY: {
     schema: whole(0, 1_000_000),
     default: '20',
-    about: 'Pairs of page and claim that one address may try in a day (UTC); an IPv6 address counts with its /64',
+    about: 'Pairs of page and claim that an address (IPv6: a /64) may try in a day (UTC)',
   },
   TRY_PER_DAY: {
     schema: whole(0, 1_000_000),
     default: '2000',
-    about: 'Pairs of page and claim that all callers together may try in a day (UTC)',
+    about: 'The same for all callers together',
   },
 } as const
 

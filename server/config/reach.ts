@@ -8,7 +8,7 @@ export const reachVariables = {
     schema: flag,
     default: 'false',
     about:
-      '1: offline mode, in which nothing is really paid, may be reached from other machines. Every answer and every page then says so. Needed where HOST is not loopback',
+      '1: offline mode, where nothing is really paid, may be reached from other machines; every answer and page says so. Needed where HOST is not loopback',
   },
 } as const
 

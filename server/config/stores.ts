@@ -10,18 +10,17 @@ export const storeVariables = {
   },
   DATABASE_DIRECT_URL: {
     schema: z.url({ protocol: /^postgres(ql)?$/ }),
-    about:
-      'The same database past a pooler, where DATABASE_URL names PgBouncer in transaction mode: for listening, locks of a session and migrations',
+    about: 'The same database without a pooler, where DATABASE_URL names PgBouncer in transaction mode',
     secret: true,
   },
   DATABASE_CONNECTIONS: {
     schema: whole(2, 100),
     default: '10',
-    about: 'Most connections in the pool of one process. In addition a web process uses 1 and a worker process 7',
+    about: 'Connections in the pool of a process; a web process uses 1 more, a worker 7',
   },
   REDIS_URL: {
     schema: z.url({ protocol: /^rediss?$/ }),
-    about: 'Redis for shared rate limits and cached observations; unset: process memory and Postgres are used',
+    about: 'Redis for shared rate limits and cached pages. Unset: memory and Postgres',
     secret: true,
   },
 } as const

@@ -17,27 +17,27 @@ const pairs = z.string().regex(/^\s*[^=,\s]+\s*=[^,]*(,\s*[^=,\s]+\s*=[^,]*)*$/,
 export const traceVariables = {
   OTEL_EXPORTER_OTLP_ENDPOINT: {
     schema: url,
-    about: 'Receiver of traces that speaks OTLP over HTTP with JSON; /v1/traces is appended. Unset: nothing is traced',
+    about: 'Receiver of traces by OTLP (HTTP, JSON); /v1/traces is appended. Unset: none',
   },
   OTEL_EXPORTER_OTLP_HEADERS: {
     schema: pairs,
-    about: 'Headers for the receiver of traces: name=value,name=value',
+    about: 'Its headers: name=value,name=value',
     secret: true as const,
   },
-  OTEL_SERVICE_NAME: { schema: z.string().min(1), default: 'countersign', about: 'The name of the service in traces' },
+  OTEL_SERVICE_NAME: { schema: z.string().min(1), default: 'countersign', about: 'Name in traces' },
   OTEL_RESOURCE_ATTRIBUTES: {
     schema: pairs,
-    about: 'Attributes of this process in traces: name=value,name=value',
+    about: 'Attributes in traces: name=value,name=value',
   },
   OTEL_TRACES_SAMPLER: {
     schema: z.enum(SAMPLERS),
     default: 'parentbased_always_on',
-    about: 'Which traces are exported. parentbased: the caller decides, if the call has a traceparent',
+    about: 'Which traces are exported. parentbased: a caller with a traceparent decides',
   },
   OTEL_TRACES_SAMPLER_ARG: {
     schema: decimal(0, 1),
     default: '1',
-    about: 'The share of traces that traceidratio exports',
+    about: 'Share that traceidratio exports',
   },
 }
 
