@@ -10,7 +10,7 @@ FROM node:24-alpine
 ENV NODE_ENV=production HOST=0.0.0.0 PORT=8402
 WORKDIR /app
 COPY --from=packages /app/node_modules ./node_modules
-COPY package.json LICENSE README.md CHANGELOG.md ./
+COPY package.json server.json server-check.json LICENSE README.md CHANGELOG.md ./
 COPY client ./client
 COPY docs ./docs
 COPY sql ./sql

@@ -7,6 +7,7 @@ import { z } from 'zod'
 import type { Config } from './config.ts'
 import type { Finding } from './doctor.ts'
 import { causeCode } from './errors.ts'
+import { checkManifests } from './listing-manifests.ts'
 import { resourceUrl } from './payments/discovery.ts'
 
 const MAX_HEADER_BYTES = 8192
@@ -60,6 +61,7 @@ export async function checkListing({
     }),
     await checkFreeEndpoint(`${baseUrl}/mcp/check`),
     await checkRegistryAuth(new URL('/.well-known/mcp-registry-auth', baseUrl).href, mcpRegistryAuth),
+    ...(await checkManifests(baseUrl)),
   ]
 }
 

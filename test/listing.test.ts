@@ -1,8 +1,12 @@
 // `doctor --listing`: a service that a catalogue would list passes every rule, and each fault is named.
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { createServer, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import t from 'tap'
 import { checkListing } from '../server/listing.ts'
+import { checkManifests } from '../server/listing-manifests.ts'
 import { runCli } from './cli-process.ts'
 import { startSystem } from './system.ts'
 
@@ -22,6 +26,8 @@ t.test('the service passes every rule but the one that only a public address pas
     'resource',
     'extensions.bazaar',
     'examples',
+    'server.json',
+    'server-check.json',
   ])
     t.ok(found.find((finding) => finding.subject === subject)?.ok, subject)
   for (const finding of found.filter(({ ok }) => !ok)) t.ok(finding.cure)
@@ -67,6 +73,40 @@ t.test('each fault fails its rule', async (t) => {
   t.ok((await altered((terms) => (terms.resource.description = 'x'.repeat(501)))).includes('description'))
   t.ok((await altered((terms) => (terms.error = 'x'.repeat(9000)))).includes('header size'))
   t.ok((await altered((terms) => (terms.x402Version = 1))).includes('terms'))
+})
+
+t.test('the files for the registry of MCP', async (t) => {
+  t.match(await checkManifests('https://verify.example'), [
+    { ok: true, subject: 'server.json', detail: /at verify\.example\/mcp$/ },
+    { ok: true, subject: 'server-check.json', detail: /at verify\.example\/mcp\/check$/ },
+  ])
+  const folder = mkdtempSync(join(tmpdir(), 'countersign-manifests-'))
+  t.teardown(() => rmSync(folder, { recursive: true, force: true }))
+  const names = ['server.json', 'server-check.json']
+  t.match(
+    await checkManifests('https://verify.example', folder),
+    Array(2).fill({ ok: false, detail: /cannot be read/ }),
+  )
+  const own = JSON.parse(readFileSync(join(import.meta.dirname, '../server.json'), 'utf8'))
+  const [remote] = own.remotes
+  const filled = { ...own, remotes: [{ type: remote.type, url: 'https://verify.example/mcp' }] }
+  for (const [change, ok, detail] of [
+    [{}, true, /1\.0\.0/],
+    [filled, true, /at verify\.example\/mcp/],
+    [{ version: '9.9.9' }, false, /is of version 9\.9\.9/],
+    [{ description: 'x'.repeat(101) }, false, /description/],
+    [{ name: 'no-namespace' }, false, /name/],
+    [{ $schema: 'https://example.com/' }, false, /\$schema/],
+    [{ remotes: [] }, false, /remotes/],
+    [{ remotes: [{ ...remote, url: 'https://{host}/other' }] }, false, /leads to verify\.example\/other/],
+    [{ remotes: [{ ...remote, url: 'https://elsewhere.example/mcp' }] }, false, /leads to elsewhere\.example\/mcp/],
+    [{ remotes: [{ ...remote, variables: {} }] }, false, /leads to \{host\}\/mcp/],
+  ] as const) {
+    for (const name of names) writeFileSync(join(folder, name), JSON.stringify({ ...own, ...change }))
+    const [found] = await checkManifests('https://verify.example', folder)
+    t.match(found, { ok, subject: 'server.json', detail }, JSON.stringify(change).slice(0, 60))
+    if (!ok) t.ok(found?.cure)
+  }
 })
 
 t.test('the command prints a line for each rule, or JSON, and says by its status whether all hold', async (t) => {
