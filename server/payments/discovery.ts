@@ -161,17 +161,7 @@ const overMcp: Extension = {
   schema: {
     $schema: DRAFT,
     type: 'object',
-    properties: {
-      input: {
-        type: 'object',
-        properties: {
-          type: { type: 'string', const: 'mcp' },
-          toolName: { type: 'string' },
-          inputSchema: { type: 'object' },
-        },
-        required: ['type', 'toolName', 'inputSchema'],
-      },
-    },
+    properties: { input: { type: 'object' } },
     required: ['input'],
   },
 }
@@ -180,7 +170,7 @@ const extensionsOf = (assessment: AssessmentKind) => ({
   http: { bazaar: discovery(assessment, overHttp), 'payment-identifier': identifier },
   buy: { bazaar: discovery(assessment, { ...overHttp, outputSchema: OUTPUT }), 'payment-identifier': identifier },
   claims: { bazaar: discovery(assessment, claimsOverHttp), 'payment-identifier': identifier },
-  mcp: { bazaar: overMcp },
+  mcp: { bazaar: overMcp, 'payment-identifier': identifier },
 })
 
 /**

@@ -169,6 +169,7 @@ t.test('a payment over MCP is passed on with the listing of the tool', async (t)
   const client = new x402Client().register(harness.chain.network, new ExactEvmScheme(wallet))
   const args = harbourClaim(harness.system.site)
   const terms = termsOf(await callTool(harness.system.url('/'), { args }))
+  t.match(terms.extensions, { 'payment-identifier': { info: { required: false } } })
   const payment: Loose = structuredClone(await client.createPaymentPayload(terms))
   payment.extensions.bazaar.routeTemplate = 'elsewhere'
   payment.resource.description = 'elsewhere'
