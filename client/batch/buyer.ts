@@ -159,7 +159,8 @@ export class Buyer {
       },
     )
     const valid_before = validBefore ?? Math.ceil(clock.now() / 1000) + BLOCKHASH_SECONDS
-    return journal.sign({ id: order.id, payment: name, header, atoms: String(atoms), valid_before })
+    const rows = order.rows && { rows: order.rows }
+    return journal.sign({ id: order.id, payment: name, header, atoms: String(atoms), valid_before, ...rows })
   }
 
   #termsOf(order: Order): Terms {

@@ -2,22 +2,26 @@
 // continues after a crash sends the same payment again, and the service charges one payment once.
 //
 //   batch      the first line: of which input, at which service, on which terms, and the secret that the keys come from
-//   signed     a payment of a row; it counts as spent
+//   signed     a payment of a row, or of several rows that are bought together; it counts as spent
 //   released   the service said that this payment was not charged; it counts no more
 //   retry      a row that had failed is tried anew, under another key: the service repeats a failure to the same key
 import { createHmac, randomBytes, randomUUID } from 'node:crypto'
 import type { Terms } from '../wallet.ts'
 import { LogFile, readLines } from './log-file.ts'
+import type { Row } from './rows.ts'
 
 export interface Header {
   type: 'batch'
-  version: 1
+  /** 2 with `grouped`: a client that knows no groups must not go on with them. */
+  version: 1 | 2
   run: string
   secret: string
   service: string
   input_sha256: string
-  /** The terms that every payment is signed for. */
+  /** The terms that every payment is signed for; with `grouped` the amount is that of one claim. */
   terms: Terms
+  /** Rows of one page are bought together. */
+  grouped?: true
   created_at: string
 }
 
@@ -31,6 +35,8 @@ export interface SignedLine {
   atoms: string
   /** Unix seconds after which it cannot be settled. */
   valid_before: number
+  /** The rows that it buys together, where `id` names a group. */
+  rows?: readonly Row[]
 }
 
 type Line =
@@ -48,6 +54,8 @@ export class Journal implements AsyncDisposable {
   readonly header: Header
   readonly #file: LogFile<Line>
   readonly #live: Map<string, SignedLine>
+  /** The group with which a row was paid last. */
+  readonly #groupOf: Map<string, string>
   readonly #attempts: Map<string, number>
   #count: number
 
@@ -55,6 +63,7 @@ export class Journal implements AsyncDisposable {
     this.header = header
     this.#file = file
     this.#live = read.live
+    this.#groupOf = read.groupOf
     this.#attempts = read.attempts
     this.#count = read.count
   }
@@ -63,11 +72,7 @@ export class Journal implements AsyncDisposable {
    * Opens the journal at the path; the first line of a new journal is made from `first`, which is otherwise not called.
    * Throws a JournalError when it is of another input or service, and a DamagedFileError.
    */
-  static async open(
-    path: string,
-    expected: Pick<Header, 'service' | 'input_sha256'>,
-    first: () => Promise<Terms>,
-  ): Promise<Journal> {
+  static async open(path: string, expected: Expected, first: () => Promise<Terms>): Promise<Journal> {
     const read = readInto()
     const file = await LogFile.open<Line>(path, read.line)
     try {
@@ -100,9 +105,9 @@ export class Journal implements AsyncDisposable {
     return `cs_${hmac.digest('base64url')}`
   }
 
-  /** The payment of this row that may have been sent and was not released. */
+  /** The payment of this row, alone or in a group, or of this group, that may have been sent and was not released. */
   paymentOf(id: string): SignedLine | undefined {
-    return this.#live.get(id)
+    return this.#live.get(id) ?? this.#live.get(this.#groupOf.get(id) ?? '')
   }
 
   /** A name for the next payment of this row. */
@@ -113,6 +118,7 @@ export class Journal implements AsyncDisposable {
   async sign(line: Omit<SignedLine, 'type'>): Promise<SignedLine> {
     const signed: SignedLine = { type: 'signed', ...line }
     this.#live.set(line.id, signed)
+    for (const row of line.rows ?? []) this.#groupOf.set(row.id, line.id)
     await this.#file.append(signed)
     return signed
   }
@@ -140,18 +146,29 @@ export class Journal implements AsyncDisposable {
 export async function readPayments(path: string): Promise<{ terms: Terms; paid: Set<string> } | null> {
   const read = readInto()
   for await (const line of readLines<Line>(path)) read.line(line)
-  return read.header && { terms: read.header.terms, paid: new Set(read.live.keys()) }
+  return read.header && { terms: read.header.terms, paid: new Set([...read.live.values()].flatMap(rowsPaidBy)) }
 }
 
-function buildHeader(expected: Pick<Header, 'service' | 'input_sha256'>, terms: Terms): Header {
+function rowsPaidBy({ id, rows }: SignedLine): string[] {
+  return rows?.map((row) => row.id) ?? [id]
+}
+
+interface Expected extends Pick<Header, 'service' | 'input_sha256'> {
+  /** For a new journal. */
+  isGrouped?: boolean
+}
+
+function buildHeader({ service, input_sha256, isGrouped = false }: Expected, terms: Terms): Header {
   const secret = randomBytes(32).toString('base64url')
   return {
     type: 'batch',
-    version: 1,
+    version: isGrouped ? 2 : 1,
     run: randomUUID(),
     secret,
-    ...expected,
+    service,
+    input_sha256,
     terms,
+    ...(isGrouped && { grouped: true }),
     created_at: new Date().toISOString(),
   }
 }
@@ -159,20 +176,23 @@ function buildHeader(expected: Pick<Header, 'service' | 'input_sha256'>, terms: 
 function readInto() {
   const live = new Map<string, SignedLine>()
   const attempts = new Map<string, number>()
+  const groupOf = new Map<string, string>()
   const idOf = new Map<string, string>()
   const read = {
     header: null as Header | null,
     live,
     attempts,
+    groupOf,
     count: 0,
     line(line: Line): void {
       if (read.header === null) {
-        if (line.type !== 'batch' || line.version !== 1)
+        if (line.type !== 'batch' || (line.version !== 1 && line.version !== 2))
           throw new JournalError('The folder holds no journal of a batch.')
         read.header = line
       } else if (line.type === 'signed') {
         read.count++
         live.set(line.id, line)
+        for (const row of line.rows ?? []) groupOf.set(row.id, line.id)
         idOf.set(line.payment, line.id)
       } else if (line.type === 'released') {
         const id = idOf.get(line.payment)

@@ -20,8 +20,20 @@ export interface ClaimsQuestion extends Asked {
 
 export type Question = SourceQuestion | ClaimsQuestion
 
+/** A row of a batch. */
+export interface Row extends SourceQuestion {
+  /** Unique in the file: its `id` or `custom_id`, else its digest and how often that came before. */
+  id: string
+  /** Of the file, from 1. */
+  line: number
+}
+
 /** A question under the name by which the journal knows its payment. */
-export type Order = Question & { id: string }
+export type Order = Question & {
+  id: string
+  /** The rows of a batch whose claims these are, where one payment buys several. */
+  rows?: readonly Row[]
+}
 
 /** Atomic units that each claim after the first adds to the published price. */
 export const FURTHER_CLAIM = 10_000n

@@ -4,12 +4,14 @@
 import { rename, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { stringify } from 'csv-stringify/sync'
-import { textFragmentUrl } from '../citation.ts'
+import { citableResults, textFragmentUrl } from '../citation.ts'
 import type { CountersignError, Purchase } from '../client.ts'
-import type { Evidence, VerificationResult } from '../result.ts'
+import type { Evidence, PurchaseResult, VerificationResult } from '../result.ts'
+import { type Item, rowsOf } from './groups.ts'
 import { LogFile } from './log-file.ts'
 import { formatUsd } from './money.ts'
 import { Opened } from './opened.ts'
+import { FURTHER_CLAIM } from './order.ts'
 import type { Row, UnusableRow } from './rows.ts'
 
 export interface ResultLine {
@@ -21,7 +23,7 @@ export interface ResultLine {
   claim_support: string
   request_id: string
   receipt_serial: number
-  /** 0.00 for a twin. */
+  /** 0.00 for a twin; of rows that were bought together, each has its part. */
   cost_usd: string
   /** The id of the row that was bought, where this one asks the same. */
   same_as?: string
@@ -148,26 +150,16 @@ export class OutputFiles implements AsyncDisposable {
     return this.#failed.values()
   }
 
-  /** Resolves when the result is on the disk. */
-  async complete(row: Row, { result, bytes }: Purchase): Promise<void> {
-    const best = bestOf(result)
-    const line: ResultLine = {
-      id: row.id,
-      line: row.line,
-      source_url: row.source_url,
-      claim: row.claim,
-      status: 'completed',
-      claim_support: result.claim_support,
-      request_id: result.request_id,
-      receipt_serial: result.receipt.attestation.serial,
-      cost_usd: formatUsd(BigInt(result.payment.amount_atomic)),
-      quote: best?.quote ?? null,
-      fragment_url: best ? textFragmentUrl(result, best) : null,
-      receipt: result.receipt,
-      result_base64: Buffer.from(bytes).toString('base64'),
-    }
-    const twins = this.twinsOf(row.id).map((twin) => lineOfTwin(line, twin))
-    await Promise.all([line, ...twins].map((one) => this.#complete(one)))
+  /** Resolves when the result is on the disk. Of rows that were bought together, those that have a line keep it. */
+  async complete(item: Item, { result, bytes }: Purchase<PurchaseResult>): Promise<void> {
+    const found = citableResults(result)
+    const result_base64 = Buffer.from(bytes).toString('base64')
+    const lines = rowsOf(item).flatMap((row, i) => {
+      const one = found[i]
+      return one && !this.isDone(row.id) ? [resultLine(row, one, { cost: partOf(result, i), result_base64 })] : []
+    })
+    const twins = lines.flatMap((line) => this.twinsOf(line.id).map((twin) => lineOfTwin(line, twin)))
+    await Promise.all([...lines, ...twins].map((one) => this.#complete(one)))
   }
 
   async #complete(line: ResultLine): Promise<void> {
@@ -177,14 +169,14 @@ export class OutputFiles implements AsyncDisposable {
     this.#records.push(recordOf(line))
   }
 
-  async fail(row: Row, error: CountersignError, charged: boolean): Promise<void> {
+  async fail(item: Item, error: CountersignError, charged: boolean): Promise<void> {
     const { code, message, retryable, requestId } = error
     // A page that could not be read, or an input that was refused, will fail again a minute later.
     const until = retryable || charged ? null : new Date(Date.now() + REMEMBERED_MS).toISOString()
     const about = { code, message, retryable, charged, request_id: requestId, remembered_until: until }
-    const line = errorLine(row, about)
-    const twins = this.twinsOf(row.id).map((twin) => lineOfTwin(line, twin))
-    await Promise.all([line, ...twins].map((one) => this.#fail(one)))
+    const lines = rowsOf(item).flatMap((row) => (this.isDone(row.id) ? [] : [errorLine(row, about)]))
+    const twins = lines.flatMap((line) => this.twinsOf(line.id).map((twin) => lineOfTwin(line, twin)))
+    await Promise.all([...lines, ...twins].map((one) => this.#fail(one)))
   }
 
   async refuse(row: UnusableRow): Promise<void> {
@@ -230,6 +222,34 @@ interface Recorded {
   /** Of the input. */
   line: number
   text: string
+}
+
+/** The line of a row. @param result of several claims: the part of its claim */
+function resultLine(
+  { id, line, source_url, claim }: Row,
+  result: VerificationResult,
+  { cost, result_base64 }: { cost: bigint; result_base64: string },
+): ResultLine {
+  const best = bestOf(result)
+  return {
+    ...{ id, line, source_url, claim },
+    status: 'completed',
+    claim_support: result.claim_support,
+    request_id: result.request_id,
+    receipt_serial: result.receipt.attestation.serial,
+    cost_usd: formatUsd(cost),
+    quote: best?.quote ?? null,
+    fragment_url: best ? textFragmentUrl(result, best) : null,
+    receipt: result.receipt,
+    result_base64,
+  }
+}
+
+/** Atomic units that one claim of a result has cost: the first one what is left of the whole. */
+function partOf(result: PurchaseResult, i: number): bigint {
+  if (i > 0) return FURTHER_CLAIM
+  const further = 'claims' in result ? result.claims.length - 1 : 0
+  return BigInt(result.payment.amount_atomic) - FURTHER_CLAIM * BigInt(further)
 }
 
 /** What the line of a row says of a row that asks the same. */

@@ -4,14 +4,9 @@ import { createHash } from 'node:crypto'
 import { CsvError, parse } from 'csv-parse/sync'
 import { UsageError } from '../arguments.ts'
 import type { Format } from './formats.ts'
-import { claimsOf, MOST_CLAIMS, type Question, type SourceQuestion } from './order.ts'
+import { claimsOf, MOST_CLAIMS, type Question, type Row } from './order.ts'
 
-export interface Row extends SourceQuestion {
-  /** Unique in the file: its `id` or `custom_id`, else its digest and how often that came before. */
-  id: string
-  /** Of the file, from 1. */
-  line: number
-}
+export type { Row } from './order.ts'
 
 export interface UnusableRow {
   id: string

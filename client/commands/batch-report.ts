@@ -1,43 +1,73 @@
 // The output of `countersign batch`: what it has read and the cost, its progress, and the outcome.
 import { progressBar, visible } from '../arguments.ts'
 import type { Budget } from '../batch/budget.ts'
+import { affordable, costOf, groupByPage, type Item } from '../batch/groups.ts'
 import { formatUsd } from '../batch/money.ts'
 import type { OutputFiles } from '../batch/output-files.ts'
-import type { Rows } from '../batch/rows.ts'
+import type { Row, Rows } from '../batch/rows.ts'
 import type { Run } from '../batch/run.ts'
 import type { Capabilities } from '../discovery.ts'
 import { json, note, print } from './output.ts'
 
 interface Plan {
-  bought: number
+  /** The rows that are bought; the others ask the same as one of these. */
+  firsts: readonly Row[]
+  /** What one payment each buys of them. */
+  items: readonly Item[]
   capabilities: Capabilities
   price: bigint
   budget: bigint | null
   options: { json?: boolean; 'dry-run'?: boolean; out?: string }
 }
 
-/** What was read, and what it costs. `bought`: how many of the rows are bought; the others ask the same as one of these. */
-export function printPlan({ usable, unusable }: Rows, { bought, capabilities, price, budget, options }: Plan): void {
-  const cost = price * BigInt(bought)
+/** What was read, what it costs, and what buying by page saves. */
+export function printPlan(
+  { usable, unusable }: Rows,
+  { firsts, items, capabilities, price, budget, options }: Plan,
+): void {
+  const bought = firsts.length
+  const cost = costOf(items, price)
   if (options.json && options['dry-run']) {
     const rejected = unusable.map(({ id, line, reason }) => ({ id, line, reason }))
     const money = { price_usd: formatUsd(price), cost_usd: formatUsd(cost), budget_usd: budget && formatUsd(budget) }
-    print(json({ rows: usable.length, bought, unusable: rejected, ...money, payment_mode: capabilities.payment_mode }))
+    const saved = costOf(firsts, price) - costOf(groupByPage(firsts), price)
+    const grouping = { purchases: items.length, grouping_saves_usd: formatUsd(saved) }
+    const { payment_mode } = capabilities
+    print(json({ rows: usable.length, bought, ...grouping, unusable: rejected, ...money, payment_mode }))
     return
   }
   if (bought < usable.length)
     note(
       `${counted(usable.length, 'row')}, of which ${usable.length - bought} ask the same as another and are not bought.\n`,
     )
-  note(`${counted(bought, 'row')} at ${formatUsd(price)} USDC: ${formatUsd(cost)} USDC.\n`)
+  tellCost('row', firsts, items, price)
   tellMode(capabilities)
   if (unusable.length > 0) note(`${counted(unusable.length, 'row')} cannot be bought:\n`)
   for (const { line, reason } of unusable.slice(0, MAX_LISTED)) note(`  line ${line}: ${visible(reason)}\n`)
   if (unusable.length > MAX_LISTED) note(`  and ${unusable.length - MAX_LISTED} more, all of them in errors.jsonl\n`)
   if (budget === null) return
-  const affordable = budget / price
   note(`Budget ${formatUsd(budget)} USDC`)
-  note(cost > budget ? `: enough for ${counted(Number(affordable), 'row')}. The others are left.\n` : '.\n')
+  note(
+    cost > budget ? `: enough for ${counted(affordable(items, price, budget), 'row')}. The others are left.\n` : '.\n',
+  )
+}
+
+/** Prints the cost, and what buying by page saves, or would save. */
+export function tellCost(what: string, rows: readonly Row[], items: readonly Item[], price: bigint): void {
+  const [cost, single] = [costOf(items, price), costOf(rows, price)]
+  note(
+    cost < single
+      ? `${counted(rows.length, what)} in ${counted(items.length, 'purchase')} by page: ${formatUsd(cost)} USDC, ` +
+          `${formatUsd(single - cost)} less than one by one.\n`
+      : `${counted(rows.length, what)} at ${formatUsd(price)} USDC: ${formatUsd(cost)} USDC.\n`,
+  )
+  const groups = groupByPage(rows)
+  const least = costOf(groups, price)
+  if (least < cost)
+    note(
+      `--group buys those of one page together: ${counted(groups.length, 'purchase')}, ${formatUsd(least)} USDC, ` +
+        `${formatUsd(cost - least)} less.\n`,
+    )
 }
 
 /** @param cost of all of them */

@@ -6,6 +6,7 @@ import { buffer } from 'node:stream/consumers'
 import { UsageError, visible } from '../arguments.ts'
 import { type Budget, openBudgetFile, openRunBudget } from '../batch/budget.ts'
 import { FORMATS, type Format, formatOf } from '../batch/formats.ts'
+import { costOf, groupByPage, type Item, itemsOf, rowsOf } from '../batch/groups.ts'
 import { Journal } from '../batch/journal.ts'
 import { lock } from '../batch/lock.ts'
 import { Opened } from '../batch/opened.ts'
@@ -15,7 +16,7 @@ import { groupRows } from '../batch/twins.ts'
 import { Countersign } from '../client.ts'
 import type { Terms } from '../wallet.ts'
 import { counted, printPlan, questionOf, report } from './batch-report.ts'
-import { askTerms, budgetOf, buyRows, explained, ownAddress, settleAccounts } from './buying.ts'
+import { askTermsOfRow, budgetOf, buyRows, explained, ownAddress, settleAccounts } from './buying.ts'
 import { confirm } from './confirm.ts'
 import { note } from './output.ts'
 import { serviceUrl } from './toolkit.ts'
@@ -29,6 +30,7 @@ export interface BatchOptions {
   'budget-file'?: string
   out?: string
   format?: string
+  group?: boolean
   concurrency: string
   resume?: boolean
   'retry-errors'?: boolean
@@ -48,12 +50,12 @@ async function run(file: string, options: BatchOptions): Promise<number> {
   const concurrency = countOf(options.concurrency)
   const rows = readRows(await readFileOrInput(file), formatFor(file, options.format))
   const { firsts, twins } = groupRows(rows.usable)
-  const bought = firsts.length
+  const items: Item[] = options.group ? groupByPage(firsts) : firsts
   const capabilities = await new Countersign({ baseUrl: service }).getCapabilities()
   const price = BigInt(capabilities.price.amount_atomic)
   if (options['dry-run']) {
     const budget = options.budget === undefined ? null : budgetOf(options.budget)
-    printPlan(rows, { bought, capabilities, price, budget, options })
+    printPlan(rows, { firsts, items, capabilities, price, budget, options })
     return 0
   }
   const cap = budgetOf(options.budget)
@@ -71,21 +73,24 @@ async function run(file: string, options: BatchOptions): Promise<number> {
 
   let known: Terms | undefined
   if (!goesOn) {
-    printPlan(rows, { bought, capabilities, price, budget: cap, options })
+    printPlan(rows, { firsts, items, capabilities, price, budget: cap, options })
     if (rows.usable.length === 0) throw new UsageError('No row can be bought.')
-    known = await askTerms(service, rows.usable, wallet, capabilities)
+    known = await askTermsOfRow(service, items, wallet, capabilities)
     note(`Paid to ${visible(known.payTo)} on ${visible(known.network)}, from ${ownAddress(wallet, known)}.\n`)
-    if (!(await confirm(questionOf(bought, price * BigInt(bought), capabilities), options.yes))) return 2
+    if (!(await confirm(questionOf(firsts.length, costOf(items, price), capabilities), options.yes))) return 2
   }
 
   await mkdir(options.out, { recursive: true, mode: 0o700 })
   await using opened = new Opened()
   opened.use(await lock(join(options.out, 'lock')))
   const journal = opened.use(
-    await Journal.open(join(options.out, 'journal.jsonl'), { service, input_sha256: rows.sha256 }, async () => {
-      return known ?? (await askTerms(service, rows.usable, wallet, capabilities))
-    }),
+    await Journal.open(
+      join(options.out, 'journal.jsonl'),
+      { service, input_sha256: rows.sha256, isGrouped: options.group ?? false },
+      async () => known ?? (await askTermsOfRow(service, items, wallet, capabilities)),
+    ),
   )
+  if (options.group && !journal.header.grouped) note('This batch was begun without --group, and goes on row by row.\n')
   const now = Date.now()
   let retried = 0
   const retry = {
@@ -100,15 +105,16 @@ async function run(file: string, options: BatchOptions): Promise<number> {
   await settleAccounts(journal, files, budget)
   for (const row of rows.unusable) if (!files.isDone(row.id)) await files.refuse(row)
   const open = firsts.filter(({ id }) => !files.isDone(id))
-  // Paid rows come first: neither the budget nor a refused wallet may prevent fetching their results.
-  const left = [...open.filter(({ id }) => journal.paymentOf(id)), ...open.filter(({ id }) => !journal.paymentOf(id))]
-  if (goesOn) note(`${counted(left.length, 'row')} of ${bought} left, ${counted(retried, 'failure')} tried again.\n`)
-  const unpaid = left.filter(({ id }) => !journal.paymentOf(id)).length
+  const left = itemsOf(open, journal)
+  if (goesOn)
+    note(`${counted(open.length, 'row')} of ${firsts.length} left, ${counted(retried, 'failure')} tried again.\n`)
+  const unpaid = left.unpaid.flatMap(rowsOf).length
+  const question = questionOf(unpaid, costOf(left.unpaid, price), capabilities)
   // Results of paid rows are fetched without a question.
-  if (goesOn && unpaid > 0 && !(await confirm(questionOf(unpaid, price * BigInt(unpaid), capabilities), options.yes)))
-    return 2
+  if (goesOn && unpaid > 0 && !(await confirm(question, options.yes))) return 2
 
-  const outcome = await buyRows({ service, wallet, rows: left, journal, budget, files, concurrency })
+  const all = [...left.paid, ...left.unpaid]
+  const outcome = await buyRows({ service, wallet, items: all, journal, budget, files, concurrency })
   return report(outcome, { files, budget, all: rows.usable.length + rows.unusable.length, options })
 }
 

@@ -3,6 +3,7 @@
 import { UsageError } from '../arguments.ts'
 import type { Budget } from '../batch/budget.ts'
 import { Buyer, pinTerms, TermsError } from '../batch/buyer.ts'
+import { type Item, rowsOf } from '../batch/groups.ts'
 import { type Journal, JournalError } from '../batch/journal.ts'
 import { LockedError } from '../batch/lock.ts'
 import { DamagedFileError } from '../batch/log-file.ts'
@@ -10,7 +11,6 @@ import { parseUsd } from '../batch/money.ts'
 import { inputOf, priceOf, type Question } from '../batch/order.ts'
 import type { OutputFiles } from '../batch/output-files.ts'
 import { Pace } from '../batch/pace.ts'
-import type { Row } from '../batch/rows.ts'
 import { type Run, runRows } from '../batch/run.ts'
 import { Countersign, CountersignError, createIdempotencyKey } from '../client.ts'
 import { systemClock } from '../clock.ts'
@@ -83,6 +83,18 @@ export async function askTerms(
   throw last
 }
 
+/** The terms of one claim, asked for with the first groups of rows where there are any: the service must sell those too. */
+export async function askTermsOfRow(
+  service: string,
+  items: readonly Item[],
+  wallet: Wallet,
+  capabilities: Capabilities,
+): Promise<Terms> {
+  const groups = items.filter((item) => 'rows' in item)
+  const terms = await askTerms(service, groups.length > 0 ? groups : items, wallet, capabilities)
+  return { ...terms, amount: capabilities.price.amount_atomic }
+}
+
 export function ownAddress(wallet: Wallet, { network }: Terms): string {
   const kind = network.startsWith('eip155:') ? 'evm' : 'solana'
   return wallet.addresses.find((one) => one.kind === kind)?.address ?? ''
@@ -101,11 +113,11 @@ export async function settleAccounts(journal: Journal, files: OutputFiles, budge
 export interface Purchase {
   service: string
   wallet: Wallet
-  rows: readonly Row[]
+  items: readonly Item[]
   journal: Journal
   budget: Budget
   files: OutputFiles
-  /** Most rows in parallel, unless the service asks for fewer. */
+  /** Most purchases in parallel, unless the service asks for fewer. */
   concurrency: number
   /** Signs nothing: fetches what the payments of the journal bought. */
   isFetchOnly?: boolean
@@ -113,14 +125,24 @@ export interface Purchase {
 
 /** Buys the rows on the terms of the journal, shows the progress, and stops at a signal. */
 export async function buyRows(purchase: Purchase): Promise<Run> {
-  const { rows, journal, budget, files, concurrency } = purchase
+  const { items, journal, budget, files, concurrency } = purchase
   const pace = new Pace(concurrency, systemClock)
   const { terms } = journal.header
-  const buyer = new Buyer({ ...purchase, terms, pace, clock: systemClock, timeoutMs: ROW_MS })
+  const price = BigInt(terms.amount)
+  const buyer = new Buyer({
+    ...{ ...purchase, terms, pace, clock: systemClock, timeoutMs: ROW_MS },
+    priceOf: (order) => priceOf(price, order),
+  })
   using stopping = stopAtSignals(
-    () => `No new rows. ${counted(pace.running, 'row')} under way get three seconds; Ctrl-C again leaves them at once.`,
+    () =>
+      `No new rows. ${counted(pace.running, 'purchase')} under way get three seconds; Ctrl-C again leaves them at once.`,
   )
-  const all = rows.reduce((count, { id }) => count + 1 + files.twinsOf(id).length, 0)
+  const all = items.flatMap(rowsOf).reduce((count, { id }) => count + 1 + files.twinsOf(id).length, 0)
   using progress = openProgress({ all, files, budget })
-  return await runRows({ rows, buyer, files, pace, ...stopping, onProgress: progress.show })
+  const run = await runRows({ rows: items, buyer, files, pace, ...stopping, onProgress: progress.show })
+  const unfinished = run.unfinished.flatMap(({ row: item, error }) =>
+    rowsOf(item).flatMap((row) => (files.isDone(row.id) ? [] : [{ row, error }])),
+  )
+  const untouched = items.flatMap(rowsOf).filter(({ id }) => !files.isDone(id)).length - unfinished.length
+  return { stop: run.stop, unfinished, untouched }
 }

@@ -40,6 +40,7 @@ export interface CheckOptions {
   wallet?: string
   budget?: string
   'budget-file'?: string
+  group?: boolean
   verdicts: string
   'solana-rpc'?: string
   yes?: boolean
@@ -92,6 +93,7 @@ async function openPurse(options: CheckOptions) {
     cap: budgetOf(options.budget),
     wallet: await readWallet(options.wallet, { solanaRpcUrl: options['solana-rpc'] }),
     budgetFile: options['budget-file'],
+    isGrouped: options.group ?? false,
     folder: options.verdicts,
     yes: options.yes,
   }

@@ -5,6 +5,7 @@ import { mkdir, readdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import { UsageError, visible } from '../arguments.ts'
 import { type Budget, openBudgetFile, openRunBudget } from '../batch/budget.ts'
+import { affordable, costOf, groupByPage, type Item, itemsOf } from '../batch/groups.ts'
 import { Journal, readPayments } from '../batch/journal.ts'
 import { lock } from '../batch/lock.ts'
 import { readLines } from '../batch/log-file.ts'
@@ -13,16 +14,17 @@ import { Opened } from '../batch/opened.ts'
 import { type ErrorLine, isRetried, OutputFiles, type ResultLine } from '../batch/output-files.ts'
 import type { Row } from '../batch/rows.ts'
 import type { Run } from '../batch/run.ts'
+import { citableResults } from '../citation.ts'
 import { Countersign } from '../client.ts'
 import type { Capabilities } from '../discovery.ts'
 import { KEEP_DAYS } from '../report/answer-store.ts'
 import type { Judged, Verdict } from '../report/judgement.ts'
 import type { VerdictSums } from '../report/outcome.ts'
 import { applyVerdicts, type Claim, claimsOf, type NoVerdict, nameOf } from '../report/verdicts.ts'
-import type { VerificationResult } from '../result.ts'
+import type { PurchaseResult } from '../result.ts'
 import type { Terms, Wallet } from '../wallet.ts'
-import { counted, questionOf, tellMode } from './batch-report.ts'
-import { askTerms, buyRows, explained, ownAddress, settleAccounts } from './buying.ts'
+import { counted, questionOf, tellCost, tellMode } from './batch-report.ts'
+import { askTermsOfRow, buyRows, explained, ownAddress, settleAccounts } from './buying.ts'
 import { confirm } from './confirm.ts'
 import { note } from './output.ts'
 
@@ -32,6 +34,8 @@ export interface VerdictOptions {
   /** Atomic units that this run may spend. */
   cap: bigint
   budgetFile: string | undefined
+  /** Claims on one page are bought together. */
+  isGrouped: boolean
   folder: string
   yes: boolean | undefined
 }
@@ -92,22 +96,23 @@ interface Purchase {
 }
 
 async function purchase(rows: Row[], { kept, home, options }: Purchase): Promise<Bought> {
-  const { service, wallet, cap, yes } = options
+  const { service, wallet, cap, yes, isGrouped } = options
   const capabilities = await new Countersign({ baseUrl: service }).getCapabilities()
   if (/(^|\s)literal-\d/.test(capabilities.methodology_version))
     throw new UsageError(
       'This service has no model: it finds quotations and gives no verdicts. Check without --verify.',
     )
   const price = BigInt(capabilities.price.amount_atomic)
-  const terms = await askTerms(service, rows, wallet, capabilities)
-  const folder = join(home, digest(termsText(terms)))
+  const together = (some: readonly Row[]): readonly Item[] => (isGrouped ? groupByPage(some) : some)
+  const terms = await askTermsOfRow(service, together(rows), wallet, capabilities)
+  const folder = join(home, digest(isGrouped ? `${termsText(terms)} by page` : termsText(terms)))
   const earlier = await fetchEarlier(rows, { home, folder, options })
   const left = rows.filter((row) => !earlier.verdicts.has(nameOf(row)))
   if (left.length === 0 || earlier.isInterrupted) return earlier
-  printPlan(left.length, { kept: kept + rows.length - left.length, price, cap, capabilities })
+  const items = together(left)
+  printPlan(left, items, { kept: kept + rows.length - left.length, price, cap, capabilities })
   note(`Paid to ${visible(terms.payTo)} on ${visible(terms.network)}, from ${ownAddress(wallet, terms)}.\n`)
-  if (!(await confirm(questionOf(left.length, price * BigInt(left.length), capabilities, 'verdict'), yes)))
-    return earlier
+  if (!(await confirm(questionOf(left.length, costOf(items, price), capabilities, 'verdict'), yes))) return earlier
   const { verdicts, spent, isInterrupted } = await buy(left, terms, { folder, options: less(options, earlier.spent) })
   return { verdicts: new Map([...earlier.verdicts, ...verdicts]), spent: earlier.spent + spent, isInterrupted }
 }
@@ -155,11 +160,11 @@ interface Buying {
 }
 
 async function buy(rows: Row[], terms: Terms, { folder, options, isFetchOnly = false }: Buying): Promise<Bought> {
-  const { service, wallet } = options
+  const { service, wallet, isGrouped } = options
   await mkdir(folder, { recursive: true, mode: 0o700 })
   await using opened = new Opened()
   opened.use(await lock(join(folder, 'lock')))
-  const input = { service, input_sha256: digest('verdicts of countersign check') }
+  const input = { service, input_sha256: digest('verdicts of countersign check'), isGrouped }
   const journal = opened.use(await Journal.open(join(folder, 'journal.jsonl'), input, async () => terms))
   const now = Date.now()
   const retry = {
@@ -168,14 +173,22 @@ async function buy(rows: Row[], terms: Terms, { folder, options, isFetchOnly = f
   }
   const files = opened.use(await OutputFiles.open(folder, { retry }))
   const budget = await openBudget(opened, { journal, rows, options })
-  const open = rows.flatMap(({ id }) => journal.paymentOf(id) ?? [])
+  const open = openPayments(rows, journal)
   // A payment whose result was not fetched yet counts for the run that fetches it.
-  const before = budget.spent - open.reduce((sum, { atoms }) => sum + BigInt(atoms), 0n)
+  const before = budget.spent - [...open.values()].reduce((sum, atoms) => sum + atoms, 0n)
   await settleAccounts(journal, files, budget)
-  const left = rows
-    .filter(({ id }) => !files.isDone(id))
-    .sort((a, b) => Number(!journal.paymentOf(a.id)) - Number(!journal.paymentOf(b.id)))
-  const run = await buyRows({ service, wallet, rows: left, journal, budget, files, concurrency: AT_ONCE, isFetchOnly })
+  const left = rows.filter(({ id }) => !files.isDone(id))
+  const { paid, unpaid } = itemsOf(left, journal)
+  const run = await buyRows({
+    service,
+    wallet,
+    items: [...paid, ...unpaid],
+    journal,
+    budget,
+    files,
+    concurrency: AT_ONCE,
+    isFetchOnly,
+  })
   const verdicts = new Map(left.map((row) => [nameOf(row), missing(run)] as const))
   for (const { row, error } of run.unfinished)
     verdicts.set(nameOf(row), { code: error.code, message: LATER + error.message })
@@ -199,8 +212,13 @@ async function openBudget(
   const run = `${journal.header.run}/`
   if (budgetFile !== undefined)
     return opened.use(await openBudgetFile(budgetFile, { cap, run, sent: journal.reserved }))
+  return openRunBudget(cap, openPayments(rows, journal))
+}
+
+/** Atomic units by payment. One payment may be for several rows. */
+function openPayments(rows: readonly Row[], journal: Journal): Map<string, bigint> {
   const payments = rows.flatMap(({ id }) => journal.paymentOf(id) ?? [])
-  return openRunBudget(cap, new Map(payments.map(({ payment, atoms }) => [payment, BigInt(atoms)])))
+  return new Map(payments.map(({ payment, atoms }) => [payment, BigInt(atoms)]))
 }
 
 interface Plan {
@@ -210,14 +228,15 @@ interface Plan {
   capabilities: Capabilities
 }
 
-function printPlan(count: number, { kept, price, cap, capabilities }: Plan): void {
-  const cost = price * BigInt(count)
+function printPlan(rows: readonly Row[], items: readonly Item[], { kept, price, cap, capabilities }: Plan): void {
+  const count = rows.length
+  const cost = costOf(items, price)
   if (kept > 0) note(`${counted(kept, 'verdict')} of earlier runs still count.\n`)
   note(`The quote check cannot settle ${counted(count, 'citation')}. `)
-  note(`${counted(count, 'verdict')} at ${formatUsd(price)} USDC: ${formatUsd(cost)} USDC.\n`)
+  tellCost('verdict', rows, items, price)
   tellMode(capabilities)
   note(`Budget ${formatUsd(cap)} USDC`)
-  note(cost > cap ? `: enough for ${counted(Number(cap / price), 'verdict')}. The others are left.\n` : '.\n')
+  note(cost > cap ? `: enough for ${counted(affordable(items, price, cap), 'verdict')}. The others are left.\n` : '.\n')
 }
 
 interface Known {
@@ -251,18 +270,19 @@ function listFolders(home: string): Promise<string[]> {
 }
 
 function verdictOf(line: ResultLine, isNew: boolean): Verdict {
-  const result = JSON.parse(Buffer.from(line.result_base64, 'base64').toString()) as VerificationResult
+  const result = JSON.parse(Buffer.from(line.result_base64, 'base64').toString()) as PurchaseResult
+  const found = citableResults(result).find(({ claim }) => claim === line.claim)
   return {
-    claimSupport: result.claim_support,
-    isAssessed: result.assessment_scope !== 'literal_quotation_only',
-    explanation: result.explanation,
+    claimSupport: found?.claim_support ?? 'not_assessed',
+    isAssessed: found !== undefined && found.assessment_scope !== 'literal_quotation_only',
+    explanation: found?.explanation ?? '',
     quote: line.quote,
     fragmentUrl: line.fragment_url,
     requestId: line.request_id,
     receiptSerial: line.receipt_serial,
     checkedAt: result.checked_at,
     isNew,
-    result,
+    ...(found && { result: found }),
   }
 }
 

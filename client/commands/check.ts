@@ -27,6 +27,7 @@ const OPTIONS = {
   },
   budget: { type: 'string', value: 'USD', help: 'the most that this run may spend, such as 1.50' },
   'budget-file': { type: 'string', value: 'FILE', help: 'count the budget over all runs that name this file' },
+  group: { type: 'boolean', help: 'buy verdicts on one page together, up to ten by one payment, which costs less' },
   verdicts: {
     type: 'string',
     value: 'DIR',

@@ -34,7 +34,8 @@ t.test('--dry-run says what would be bought, and sends no order', async (t) => {
   t.equal(text.stdout, '')
   t.equal(
     text.stderr,
-    '3 rows at 0.03 USDC: 0.09 USDC.\nThe service is on a test network: its USDC is worth nothing.\n' +
+    '3 rows at 0.03 USDC: 0.09 USDC.\n--group buys those of one page together: 1 purchase, 0.05 USDC, 0.04 less.\n' +
+      'The service is on a test network: its USDC is worth nothing.\n' +
       '1 row cannot be bought:\n  line 5: source_url is not an https:// URL\n' +
       'Budget 0.06 USDC: enough for 2 rows. The others are left.\n',
   )
@@ -45,6 +46,8 @@ t.test('--dry-run says what would be bought, and sends no order', async (t) => {
   t.same(JSON.parse(stdout), {
     rows: 3,
     bought: 3,
+    purchases: 3,
+    grouping_saves_usd: '0.04',
     unusable: [{ id: 'bad', line: 5, reason: 'source_url is not an https:// URL' }],
     price_usd: '0.03',
     cost_usd: '0.09',
@@ -52,6 +55,30 @@ t.test('--dry-run says what would be bought, and sends no order', async (t) => {
     payment_mode: 'testnet',
   })
   t.same(posts(shop), [])
+})
+
+t.test('--group names the purchases and what they save, before anything is paid', async (t) => {
+  const { shop, path, write, batch } = await openDesk(t)
+  const rows = [...rowsOf(12), ...rowsOf(3).map((row) => ({ ...row, id: `${row.id}-twin` }))]
+  const other = rowsOf(1).map((row) => ({ ...row, id: 'other', source_url: 'https://example.org/other' }))
+  const file = write('in.csv', csvOf([...rows, ...other]))
+  const plan = await batch([file, '--dry-run', '--group', '--budget', '0.10'])
+  t.equal(
+    plan.stderr,
+    '16 rows, of which 3 ask the same as another and are not bought.\n' +
+      '13 rows in 3 purchases by page: 0.19 USDC, 0.20 less than one by one.\n' +
+      'The service is on a test network: its USDC is worth nothing.\n' +
+      'Budget 0.10 USDC: enough for 3 rows. The others are left.\n',
+  )
+  const asJson = await batch([file, '--dry-run', '--group', '--json'])
+  t.match(JSON.parse(asJson.stdout), { bought: 13, purchases: 3, cost_usd: '0.19', grouping_saves_usd: '0.20' })
+  t.same(posts(shop), [])
+
+  // This service answers with the terms of one claim, which are no terms for ten.
+  const args = [file, '--group', '--budget', '1', '--out', path('out')]
+  t.match(await batch(args), { code: 2, stderr: /asks for 30000 atomic units and publishes a price of 120000/ })
+  t.ok(posts(shop).every(({ url }) => url.endsWith('/verify-claims')))
+  t.ok(isUnpaid(shop))
 })
 
 t.test('asks before it buys, and again before it buys more', async (t) => {

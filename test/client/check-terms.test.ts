@@ -30,7 +30,15 @@ async function openCutOff(t: Test, lifeMs: number) {
   shop.capabilities = { price, payment_mode, methodology_version: 'text-2 semantic-5 model' }
   const { wallet, signed } = buildWallet(systemClock, lifeMs)
   const folder = join(openFolder(t), 'verdicts')
-  const options = { service: shop.baseUrl, wallet, cap: 1_000_000n, budgetFile: undefined, folder, yes: true }
+  const options = {
+    service: shop.baseUrl,
+    wallet,
+    cap: 1_000_000n,
+    budgetFile: undefined,
+    isGrouped: false,
+    folder,
+    yes: true,
+  }
   const run = (claims = CLAIMS) => verifyCitations(claims.map(citationOf), options)
 
   const { promise: arrived, resolve: arrive } = Promise.withResolvers<void>()

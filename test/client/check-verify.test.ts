@@ -249,6 +249,41 @@ t.test('another report pays for its new sentences alone, and keeps results that 
   })
 })
 
+t.test('--group buys the verdicts on one page together, and they are known to every later run', async (t) => {
+  const before = await settled()
+  const sentences = [
+    `Grouped, [three piers](${page}) are there.`,
+    `Grouped, it was [opened in 1901](${page}).`,
+    `Grouped, a [third pier](${page}) is one of three piers.`,
+  ]
+  writeFileSync(path('grouped.md'), report(...sentences))
+  const asked = await verify('grouped.md', ['--budget', '1'], { typed: 'n\n' })
+  t.match(
+    asked.stderr,
+    '3 verdicts at 0.03 USDC: 0.09 USDC.\n--group buys those of one page together: 1 purchase, 0.05',
+  )
+  const bought = await verify('grouped.md', ['--budget', '0.05', '--group', '--yes', '--json'])
+  t.match(bought.stderr, '3 verdicts in 1 purchase by page: 0.05 USDC, 0.04 less than one by one.\n')
+  const { verdicts, citations } = shown(bought.stdout)
+  t.match(verdicts, { wanted: 3, bought: 3, kept: 0, missing: 0, spent_usd: '0.05' })
+  t.same(
+    citations.map(({ status, verdict }) => [status, verdict?.claim_support]),
+    [
+      ['supported', 'supports'],
+      ['contradicted', 'contradicts'],
+      ['supported', 'supports'],
+    ],
+  )
+  t.equal(new Set(citations.map(({ verdict }) => verdict?.receipt_serial)).size, 1, 'one receipt')
+  t.equal(await settled(), before + 1)
+  for (const more of [[], ['--group']])
+    t.match(await verify('grouped.md', ['--budget', '1', '--yes', ...more]), {
+      stdout: /3 verdicts: 0 bought for 0\.00 USDC, 3 from earlier runs/,
+      stderr: '',
+    })
+  t.equal(await settled(), before + 1)
+})
+
 t.test('a service without verdicts sells none', async (t) => {
   const source = { requested_url: page, final_url: page, content_sha256: '', text_sha256: '', checked_at: '' }
   const absent = { match: 'absent', start: null, end: null, quote_sha256: '', fragment_url: null, nearest: null }
