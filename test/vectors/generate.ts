@@ -5,6 +5,7 @@ import { join } from 'node:path'
 import { attestationVectors } from './attestation.ts'
 import { canonicalJsonVectors } from './canonical-json.ts'
 import { chainVectors } from './chain.ts'
+import { claimsVectors } from './claims.ts'
 import { exportVectors } from './export.ts'
 import { exportText, logVectors } from './log.ts'
 import { receiptVectors } from './receipt.ts'
@@ -15,6 +16,7 @@ export const vectors: Readonly<Record<string, unknown>> = {
   'canonical-json.json': canonicalJsonVectors,
   'attestation.json': attestationVectors,
   'result.json': resultVectors,
+  'claims.json': claimsVectors,
   'log.json': logVectors,
   'receipt.json': receiptVectors,
   'chain.json': chainVectors,
