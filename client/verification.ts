@@ -3,6 +3,7 @@
 import { type Attestation, attestationRules, attestationShape, hex256, timestamp } from './attestation.ts'
 import { decodeBase64, sha256Hex } from './bytes.ts'
 import { examine, type Rule, type Verification } from './checks.ts'
+import { readingFault } from './claim-reading.ts'
 import { canonicalJson } from './json.ts'
 import { buildKeyRing, type PinnedKey } from './keys.ts'
 import type { ClaimResult, Evidence, PurchaseResult, Stance } from './result.ts'
@@ -30,7 +31,8 @@ export interface VerificationOptions {
 }
 
 /**
- * Verifies a completed result. Every check is listed by name, always in the same order. A check that could not run
+ * Verifies a completed result. Every check is listed by name, always in the same order; a result of several claims has one more. A
+ * check that could not run
  * counts as failed. Throws a TypeError for a malformed pin, never for a bad result.
  *
  * `receipt.verification`, a note for people, is the only field without a signature.
@@ -39,7 +41,8 @@ export function verifyResult(result: unknown, { keys, signatureCheck }: Verifica
   const attested = attestationRules(buildKeyRing(keys), signatureCheck).map(
     ([name, judge]): Rule<PurchaseResult> => [name, ({ receipt }) => judge(receipt.attestation)],
   )
-  return examine(result, resultShape, [...attested, ...receiptRules, ...sourceRules, ...consistencyRules])
+  const reading = isOfClaims(result) ? claimsRules : []
+  return examine(result, resultShape, [...attested, ...receiptRules, ...sourceRules, ...consistencyRules, ...reading])
 }
 
 /**
@@ -118,10 +121,9 @@ const claimsShape = object({
   claims: list(object(verdictShape(/^e([1-9]|[1-5][0-9]|60)$/)), MOST_CLAIMS, 1),
 })
 
-const resultShape: Shape = (value, path) =>
-  typeof value === 'object' && value !== null && Object.hasOwn(value, 'claims')
-    ? claimsShape(value, path)
-    : sourceShape(value, path)
+const isOfClaims = (value: unknown) => typeof value === 'object' && value !== null && Object.hasOwn(value, 'claims')
+
+const resultShape: Shape = (value, path) => (isOfClaims(value) ? claimsShape(value, path) : sourceShape(value, path))
 
 type Verdict = Pick<ClaimResult, 'claim_support' | 'assessment_scope' | 'evidence'>
 
@@ -173,6 +175,10 @@ const consistencyRules: Rule<PurchaseResult>[] = [
     ({ source_identity }) =>
       source_identity.publisher_identity === 'unknown' ? null : 'publisher_identity must be unknown',
   ],
+]
+
+const claimsRules: Rule<PurchaseResult>[] = [
+  ['claims_as_read', (result) => ('claims' in result ? readingFault(result) : null)],
 ]
 
 /**

@@ -1,7 +1,7 @@
 // A second, independent implementation of the receipt format: node:crypto for the signatures and digests, a canonical
 // JSON of a few lines. What it issues is what the client must accept; it shares no code with the client.
 import { createHash, createPrivateKey, createPublicKey, sign } from 'node:crypto'
-import type { Attestation, Evidence, VerificationResult } from '../../client/verification.ts'
+import type { Attestation, ClaimsResult, Evidence, VerificationResult } from '../../client/verification.ts'
 
 export const KEY_ID = 7
 export const SEED = Buffer.alloc(32, 0x2a)
@@ -60,16 +60,50 @@ export function issueChain(length: number, first = 1, prev = '0'.repeat(64)): At
 type Draft = Omit<VerificationResult, 'receipt'>
 type Envelope = VerificationResult['receipt']['envelope']
 
-export interface Forgery {
+export interface Forgery<R = Draft> {
   /** Changes the result before it is digested and signed, as an issuer that signs wrong results does. */
-  result?: (draft: Draft) => void
+  result?: (draft: R) => void
   envelope?: (envelope: Envelope) => void
   attestation?: Partial<Attestation>
 }
 
 /** A whole valid result, or one that is wrong in exactly the given way and yet properly signed. */
 export function issueResult(forgery: Forgery = {}): VerificationResult {
-  const result = draft()
+  return seal(draft(), forgery)
+}
+
+type ClaimsDraft = Omit<ClaimsResult, 'receipt'>
+
+/** The same for a result of three claims, of which one was read with the context and one could not be assessed. */
+export function issueClaimsResult(forgery: Forgery<ClaimsDraft> = {}): ClaimsResult {
+  const { claim: _, claim_support, assessment_scope, explanation, evidence, risk_flags, ...page } = draft()
+  const renumbered = evidence.map((item, i) => ({ ...item, evidence_id: `e${i + 3}` }))
+  const result: ClaimsDraft = {
+    ...page,
+    verification_type: 'source_claims',
+    context: 'The bridge of Ashby was built by the county.',
+    claims: [
+      { claim: 'The bridge opened in 1932.', claim_support, assessment_scope, explanation, evidence, risk_flags },
+      {
+        claim: 'It was closed in 1931.',
+        claim_as_read: 'The bridge of Ashby was closed in 1931.',
+        ...{ claim_support, assessment_scope, explanation, evidence: renumbered, risk_flags },
+      },
+      {
+        claim: 'Caf\u00e9s stand beside it.',
+        claim_support: 'not_assessed',
+        assessment_scope: 'literal_quotation_only',
+        explanation: 'This claim could not be assessed.',
+        evidence: [],
+        risk_flags: ['claim_not_assessed'],
+      },
+    ],
+    payment: { ...page.payment, amount_atomic: '50000', price_usd: '0.05' },
+  }
+  return seal(result, forgery)
+}
+
+function seal<R extends Draft | ClaimsDraft>(result: R, forgery: Forgery<R>): R & Pick<VerificationResult, 'receipt'> {
   forgery.result?.(result)
   const envelope: Envelope = {
     type: 'service.source-verification.purchase',

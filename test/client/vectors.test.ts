@@ -1,6 +1,8 @@
 // The vectors for authors of other verifiers: the stored files are the output of their script, and both of our signature
 // checks, the client's own (noble) and OpenSSL's, agree with every case.
 import { readFileSync } from 'node:fs'
+import { Ajv2020 } from 'ajv/dist/2020.js'
+import addFormats from 'ajv-formats'
 import t from 'tap'
 import { checkpointFault, readCheckpoint, readVerifierKey } from '../../client/checkpoint.ts'
 import { verifyDocument } from '../../client/document.ts'
@@ -22,6 +24,8 @@ import * as server from '../../server/receipts/format.ts'
 import type { attestationVectors } from '../vectors/attestation.ts'
 import type { canonicalJsonVectors } from '../vectors/canonical-json.ts'
 import type { chainVectors } from '../vectors/chain.ts'
+import type { claimsVectors } from '../vectors/claims.ts'
+import { CLAIMS_SCHEMA, claimsSchema } from '../vectors/claims-schema.ts'
 import type { exportVectors } from '../vectors/export.ts'
 import { EXPORT, vectors } from '../vectors/generate.ts'
 import type { logVectors } from '../vectors/log.ts'
@@ -42,6 +46,21 @@ for (const [name, content] of Object.entries(vectors))
 
 t.test(`${EXPORT.name} is what the script makes`, async (t) => {
   t.equal(read(EXPORT.name), EXPORT.text)
+})
+
+t.test('the schema of a result of several claims is that of the service, and takes the good ones alone', async (t) => {
+  const schema = load<object>(CLAIMS_SCHEMA)
+  t.same(schema, JSON.parse(JSON.stringify(claimsSchema)))
+  const ajv = new Ajv2020({ strict: false, allErrors: true })
+  addFormats.default(ajv)
+  const isValid = ajv.compile(schema)
+  const { cases } = load<typeof claimsVectors>('claims.json')
+  // A schema sees neither digests nor quotes; these it does see.
+  const seen = ['literal_scope_only_mentions', 'supports_has_support']
+  for (const { name, result, fails } of cases) {
+    const isRefused = fails.some((check) => seen.includes(check))
+    t.equal(isValid(result), !isRefused, `${name}: ${ajv.errorsText(isValid.errors)}`)
+  }
 })
 
 t.test('canonical JSON, by three implementations', async (t) => {
@@ -83,6 +102,16 @@ for (const [by, signatureCheck] of Object.entries({ noble: isSigned, OpenSSL: op
       const { envelope, attestation } = (result as { receipt: Record<string, Record<string, unknown>> }).receipt
       t.equal(sha256(more.canonical_result!), envelope!.result_sha256, name)
       t.equal(sha256(more.canonical_envelope!), attestation!.subject_sha256, name)
+    }
+  })
+
+  t.test(`results of several claims, by ${by}`, async (t) => {
+    const { pins, cases } = load<typeof claimsVectors>('claims.json')
+    for (const { name, result, fails, ...more } of cases) {
+      t.same(failing(verifyResult(result, { keys: pins, signatureCheck })), fails, name)
+      if (!('canonical_result' in more)) continue
+      const { envelope } = (result as { receipt: Record<string, Record<string, unknown>> }).receipt
+      t.equal(sha256(more.canonical_result!), envelope!.result_sha256, name)
     }
   })
 
