@@ -100,6 +100,7 @@ export async function openLiar(t: Test) {
     if (path === '/v1/keys') return { status: 200, body: { keys: [{ ...KEY }] } }
     if (method === 'GET' && path.endsWith('/capabilities')) return told.capabilities()
     if (method !== 'POST') return refusal(404, 'not_found')
+    if (path === '/v1/quote-check') return { status: 200, body: longQuoteCheck(JSON.parse(body)) }
     const asked = JSON.parse(body) as Asked
     if (payment === undefined) return told.unpaid()
     const known = liar.payments.get(asked.claim) ?? new Set()
@@ -131,6 +132,28 @@ export async function openLiar(t: Test) {
         .filter((entry) => entry.isFile())
         .map((entry) => readFileSync(join(entry.parentPath, entry.name), 'utf8'))
         .join('\n'),
+  }
+}
+
+/** Every quote is nearly on the page, whose passage and link are as long as they can be. */
+function longQuoteCheck({ source_url, quotes }: { source_url: string; quotes: string[] }) {
+  const nearest = { text: 'near and long '.repeat(70), start: 0, end: 980, similarity: 0.9 }
+  const found = {
+    match: 'near',
+    start: null,
+    end: null,
+    nearest,
+    fragment_url: `${source_url}#:~:text=${'l'.repeat(400)}`,
+  }
+  const source = {
+    requested_url: source_url,
+    final_url: `${source_url}${'u'.repeat(3000)}`,
+    checked_at: '2026-11-20T09:00:00Z',
+  }
+  const digests = { content_sha256: sha256('content'), text_sha256: sha256('text') }
+  return {
+    source: { ...source, ...digests },
+    quotes: quotes.map((quote) => ({ quote, quote_sha256: sha256(quote), ...found })),
   }
 }
 

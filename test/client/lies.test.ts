@@ -1,5 +1,6 @@
 // `countersign buy` and `countersign mcp` at a service that lies: each lie ends with a clear error, with one payment at most, and never
 // with a verdict that counts as verified. Where a payment was made, the same command goes on with it once the service tells the truth.
+import { writeFileSync } from 'node:fs'
 import { createServer } from 'node:http'
 import { join } from 'node:path'
 import { Client } from '@modelcontextprotocol/sdk/client/index.js'
@@ -41,6 +42,7 @@ t.beforeEach(() => {
 /** Everything that any command said. */
 let heard = ''
 const USING = ['--wallet', path('wallet.key'), ...PIN]
+writeFileSync(path('account.key'), `ctk_${'k'.repeat(43)}`, { mode: 0o600 })
 
 async function buy(claim: string, ...more: string[]) {
   const args = ['buy', PAGE, claim, '--yes', '--journal', path('buy'), ...USING, ...more]
@@ -51,7 +53,10 @@ async function buy(claim: string, ...more: string[]) {
 
 const transport = new StdioClientTransport({
   command: process.execPath,
-  args: [CLI, 'mcp', '--service', liar.baseUrl, '--budget', '9.00', '--journal', path('mcp'), ...USING],
+  args: [
+    ...[CLI, 'mcp', '--service', liar.baseUrl, '--budget', '9.00', '--journal', path('mcp'), ...USING],
+    ...['--key', path('account.key')],
+  ],
   env: { ...BARE_ENV } as Record<string, string>,
   stderr: 'pipe',
 })
@@ -260,6 +265,57 @@ t.test('work that never ends is left by the host, and goes on with the same paym
   liar.lie = {}
   t.match((await call(claim)).structuredContent, { verified: true })
   t.equal(paidFor(claim), 1)
+})
+
+const WIDE = '\u{1d7d9}'
+const QUOTES = Array.from({ length: 20 }, (_, n) => `${n} ${'long words '.repeat(80)}`)
+
+/** Calls of which the answers are as long as they can be: of each tool one. */
+const LONGEST: Record<string, () => Record<string, unknown>> = {
+  verify_source: () => ({ source_url: PAGE, claim: 'The longest.' }),
+  check_quotes: () => ({ source_url: PAGE, quotes: QUOTES }),
+  check_report: () => ({ markdown: QUOTES.map((quote) => `It says “${quote}” ([it](${PAGE})).`).join('\n\n') }),
+  verify_receipt: () => ({
+    ...truth({ source_url: PAGE, claim: 'x' }).receipt,
+    proof: { inclusion: {}, checkpoint: WIDE.repeat(5000) },
+  }),
+}
+
+t.test('no text of any tool is longer than 2,000 characters', async (t) => {
+  const { tools } = await host.listTools()
+  t.same(
+    tools.map(({ name }) => name),
+    Object.keys(LONGEST),
+    'each tool has a long call in LONGEST',
+  )
+  liar.lie = signed((draft) => {
+    const quote = draft.source.normalized_text.slice(0, 40)
+    const one = { ...draft.evidence[0]!, quote, start: 0, end: [...quote].length }
+    Object.assign(draft, {
+      explanation: WIDE.repeat(800),
+      risk_flags: Array.from({ length: 32 }, (_, n) => `a_flag_of_some_length_${n}`),
+      evidence: Array.from({ length: 6 }, (_, n) => ({ ...one, evidence_id: `e${n + 1}` })),
+    })
+    Object.assign(draft.source, { final_url: `https://example.org/${'p'.repeat(2000)}` })
+  })
+  const measure = async (name: string, args: Record<string, unknown>) => {
+    const told = (await host.callTool({ name, arguments: args })) as unknown as Told
+    heard += JSON.stringify(told)
+    const length = Array.from(told.content[0]?.text ?? '').length
+    t.ok(length > 0 && length <= 2000, `${name}: ${length} characters`)
+    return told
+  }
+  for (const { name, inputSchema } of tools) {
+    const long = LONGEST[name]!()
+    const told = await measure(name, long)
+    t.notOk(told.isError, `${name}: ${told.content[0]?.text}`)
+    if (name === 'verify_source')
+      t.equal(told.content[0]?.text.match(/^supports: “/gm)?.length, 6, 'every quote is shown')
+    await measure(name, {})
+    for (const member of Object.keys(inputSchema.properties ?? {}))
+      for (const wrong of [5, WIDE.repeat(5000), Array(2000).fill('item'), { [WIDE.repeat(2500)]: 1 }])
+        await measure(name, { ...long, [member]: wrong })
+  }
 })
 
 t.test('no secret is said or written, and no host but the service is called', (t) => {
