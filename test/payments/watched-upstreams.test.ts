@@ -5,13 +5,17 @@ import { createServer, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import t from 'tap'
 import { readConfig } from '../../server/config.ts'
+import { openDatabase } from '../../server/db/pool.ts'
 import { SOLANA_DEVNET } from '../../server/interface/networks.ts'
+import { openPresence } from '../../server/operate/presence.ts'
+import { readStatus } from '../../server/operate/status.ts'
 import { openEvmReader } from '../../server/payments/evm-reader.ts'
 import { openLiveFacilitator } from '../../server/payments/live-setup.ts'
 import type { PaymentNetwork } from '../../server/payments/payment-network.ts'
 import { openSolanaNetwork } from '../../server/payments/solana.ts'
 import { watchFacilitator, watchNode } from '../../server/payments/watched-upstreams.ts'
-import { openLog, openMetrics } from '../../server/telemetry.ts'
+import { type Logger, type Metrics, openLog, openMetrics } from '../../server/telemetry.ts'
+import { openTestDatabase } from '../database.ts'
 import { signPayment } from '../system.ts'
 import { until } from '../until.ts'
 
@@ -55,11 +59,12 @@ function openRecord() {
   return { lines, log, logged }
 }
 
-t.test('a facilitator', async (t) => {
-  await using upstream = await openUpstream()
-  const { lines, log, logged } = openRecord()
-  const kinds = [{ x402Version: 2, scheme: 'exact', network: NETWORK }]
-  upstream.answer = (method, response) => json(response, { kinds, isValid: false, invalidReason: method })
+const SUPPORTED = { kinds: [{ x402Version: 2, scheme: 'exact', network: NETWORK }] }
+
+/** A facilitator of the service in front of this one, and one payment to verify. */
+async function openVerify(upstream: { url: string; answer: Answer }, log: Logger, metrics?: Metrics) {
+  const { answer } = upstream
+  upstream.answer = (_method, response) => json(response, SUPPORTED)
   const config = readConfig({
     PAYMENT_MODE: 'testnet',
     BASE_URL: 'https://shop.example',
@@ -67,17 +72,30 @@ t.test('a facilitator', async (t) => {
     PAY_TO_EVM: PAY_TO,
     FACILITATOR_URL: upstream.url,
   })
-  await using facilitator = await openLiveFacilitator(config, log, {
+  const facilitator = await openLiveFacilitator(config, log, {
     publicRpcUrl: `http://127.0.0.1:9/${KEY}`,
     upstream: { failedPerMinute: 100, perSecond: 100 },
+    ...(metrics && { metrics }),
   })
-  logged()
+  upstream.answer = answer
   const resource = { url: 'https://shop.example/', description: 'A test', assessment: 'literal' } as const
   const terms = { x402Version: 2, resource, accepts: [...facilitator.accepts] } as const
   const { header } = await signPayment(terms as unknown as Parameters<typeof signPayment>[0])
   const offer = facilitator.read(header, '9f0ac28f-9d0f-4d0e-8a8b-111111111111', () => resource)
-  const verify = () => facilitator.verify(offer, '192.0.2.1')
-  const provider = `facilitator 127.0.0.1:${new URL(upstream.url).port}`
+  return {
+    facilitator,
+    provider: `facilitator 127.0.0.1:${new URL(upstream.url).port}`,
+    verify: () => facilitator.verify(offer, '192.0.2.1'),
+  }
+}
+
+t.test('a facilitator', async (t) => {
+  await using upstream = await openUpstream()
+  const { lines, log, logged } = openRecord()
+  upstream.answer = (method, response) => json(response, { ...SUPPORTED, isValid: false, invalidReason: method })
+  const { verify, provider, facilitator } = await openVerify(upstream, log)
+  await using _closing = facilitator
+  logged()
 
   await t.rejects(verify(), { code: 'payment_invalid' })
   t.same(logged(), [], 'a refusal is an answer')
@@ -112,6 +130,41 @@ t.test('a payment at which a facilitator fails does not make it away', async (t)
   upstream.answer = broken
   await t.rejects(getSupported())
   t.match(logged(), [['dependency_away', 'facilitator kelby']], 'our own question decides')
+})
+
+t.test('a facilitator that fails at payments is counted, and after more than ten an operator is warned', async (t) => {
+  await using database = await openTestDatabase()
+  const db = await openDatabase(database.url, { maxConnections: 2 })
+  t.teardown(() => db.end())
+  const { lines, log } = openRecord()
+  const metrics = openMetrics()
+  await using presence = await openPresence({ db, metrics, log }, 'all', {})
+  await using upstream = await openUpstream()
+  const { verify, provider, facilitator } = await openVerify(upstream, log, metrics)
+  await using _closing = facilitator
+  const warned = async () => {
+    await presence.publish()
+    const { warnings } = await readStatus(db, { resultRetentionSeconds: 86_400 })
+    return warnings.filter(({ name }) => name === 'payment_calls_fail').map(({ what }) => what)
+  }
+
+  // It answers what it supports, and not what is asked about a payment. Between our own questions at least a second must pass.
+  const { now } = performance
+  let skipped = 0
+  performance.now = () => now.call(performance) + skipped
+  t.teardown(() => {
+    performance.now = now
+  })
+  upstream.answer = (method, response) => json(response, SUPPORTED, method === '/supported' ? 200 : 500)
+  const failed = () => lines.filter(({ event }) => event === 'payment_call_failed').length
+  for (let call = 1; call <= 11; call++) {
+    if (call === 11) t.same(await warned(), [], 'ten are not too many')
+    await t.rejects(verify(), { code: 'provider_unavailable' })
+    await until(() => failed() === call)
+    skipped += 1000
+  }
+  t.match(await metrics.registry.metrics(), `countersign_payment_call_failures_total{dependency="${provider}"} 11`)
+  t.match(await warned(), [new RegExp(`^11 calls of ${provider} about payments failed .*, though it answers$`)])
 })
 
 t.test('a node', async (t) => {
