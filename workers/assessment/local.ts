@@ -25,10 +25,20 @@ export interface LocalTools {
   threads: number
   metrics: Metrics
   log: Logger
+  /** Of one claim. */
+  limits?: { runningMs: number; waitingMs: number }
+  /** The file that a thread runs. */
+  thread?: URL
 }
 
 /** Starts the threads and loads the weights in the background. Until they are there the assessor says that it is paused. */
-export function openLocalAssessor({ threads, metrics, log }: LocalTools): LocalAssessor {
+export function openLocalAssessor({
+  threads,
+  metrics,
+  log,
+  limits = LIMITS,
+  thread = THREAD,
+}: LocalTools): LocalAssessor {
   const pool = openThreads({
     minThreads: threads,
     maxThreads: threads,
@@ -37,7 +47,7 @@ export function openLocalAssessor({ threads, metrics, log }: LocalTools): LocalA
   let problem: string | null = 'the verifier is being loaded'
   const started = performance.now()
   // A thread that loads takes no second task, so each of these goes to another thread.
-  const ready = Promise.all(Array.from({ length: threads }, () => pool.run(THREAD, 'load', null))).then(() => {
+  const ready = Promise.all(Array.from({ length: threads }, () => pool.run(thread, 'load', null))).then(() => {
     problem = null
     log.info({ event: 'verifier_ready', threads, ms: Math.round(performance.now() - started) })
   })
@@ -60,7 +70,7 @@ export function openLocalAssessor({ threads, metrics, log }: LocalTools): LocalA
     }
     await ready
     const task: LocalTask = { claim, text: source.normalized_text }
-    const reading = pool.run<LocalAssessment>(THREAD, 'assess', task, { ...LIMITS, signal, lane })
+    const reading = pool.run<LocalAssessment>(thread, 'assess', task, { ...limits, signal, lane })
     const found = await reading.catch(throwAsFailure)
     const answer = answerOf(found, digests)
     requireProof(answer.verdict, task.text, digests)

@@ -1,7 +1,12 @@
 // What a caller can do to a thread of the verifier counts against the caller's own request: others are assessed as before.
+import { randomUUID } from 'node:crypto'
 import t from 'tap'
 import { openLog, openMetrics } from '../../../server/telemetry.ts'
 import { openLocalAssessor } from '../../../workers/assessment/local.ts'
+import { openWork } from '../../../workers/context.ts'
+import { openApiHarness, readResult } from '../../api-harness.ts'
+import { openQueue } from '../../queue.ts'
+import { payingFetch } from '../../system.ts'
 import { observationOf } from '../semantic/semantic-lab.ts'
 
 const PAGE = 'The Arvel Bridge was opened on 3 May 1911 after six years of work. It is 412 metres long.'
@@ -66,3 +71,39 @@ t.test('callers who go away while their claim is read end their own claim alone'
     [],
   )
 })
+
+t.test(
+  'a page that takes all memory or all time fails its own purchase uncharged, and the next one is sold',
+  async (t) => {
+    await using front = await openApiHarness()
+    const limits = { runningMs: 600_000, waitingMs: 600_000 }
+    const thread = new URL('./hostile-thread.ts', import.meta.url)
+    await using limited = openLocalAssessor({ threads: 1, metrics: openMetrics(), log, limits, thread })
+    await limited.ready
+    await using work = await openWork(front.core, { assessor: limited })
+    await using queue = openQueue(work)
+    const buy = async (words: string) => {
+      const path = `/${randomUUID()}`
+      front.site.pages.set(path, { body: `<p>The Arvel Bridge was opened in 1911. It takes ${words}.` })
+      const order = { key: randomUUID(), body: { source_url: front.site.url(path), claim: CLAIM } }
+      await front.ask({ ...order, fetch: payingFetch() })
+      await queue.drain()
+      return front.ask(order)
+    }
+    for (const words of ['all memory', 'all time']) {
+      // Only a page that never ends meets a short limit: a slow machine must not fail the others.
+      limits.runningMs = words === 'all time' ? 50 : 600_000
+      const failed = await buy(words)
+      t.equal(failed.status, 402, `${words}: it may be paid for again`)
+      const { rows } = await front.tables.query(`
+      select error ->> 'code' code, (error ->> 'retryable')::bool retryable,
+        (select count(*)::int from payment_ledger l where l.request_id = r.id and outcome = 'settled') charged
+      from verification_requests r where state = 'failed' order by changed_at desc limit 1`)
+      t.same(rows, [{ code: 'assessment_failed', retryable: true, charged: 0 }], words)
+      limits.runningMs = 600_000
+      t.equal(limited.problem, null, `${words}: it still sells`)
+      const sold = await readResult(await buy('six years'))
+      t.equal(sold.claim_support, 'insufficient_evidence', `${words}: the thread is replaced`)
+    }
+  },
+)
