@@ -102,7 +102,7 @@ interface Description<N extends string, I extends z.ZodObject, O extends z.ZodTy
   summary: string
   description?: string
   method: 'GET' | 'POST' | 'PUT' | 'DELETE'
-  /** As in OpenAPI: `/v1/things/{name}`. Path parameters are members of the input. */
+  /** As in OpenAPI: `/v1/watchdog/{name}`. Path parameters are members of the input. */
   path: string
   /** Selects the rules for errors and statuses (see http/routes.ts). */
   family: 'verification' | 'control'
