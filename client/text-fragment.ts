@@ -78,6 +78,10 @@ class Page {
   readonly #folded: string
   /** For each unit of the folded text, the unit of the text that it came from. */
   readonly #origins: number[] = []
+  /** What is known of places: whether a word goes on over them. */
+  readonly #boundaries = new Map<number, boolean>()
+  /** Terms that were folded, because each is compared with many places. */
+  readonly #terms = new Map<string, string>()
   #attempts = 0
 
   constructor(text: string) {
@@ -166,14 +170,17 @@ class Page {
   /** Whether no word goes on over this place. */
   #isBoundary(place: number): boolean {
     if (place <= 0 || place >= this.#text.length) return true
+    const known = this.#boundaries.get(place)
+    if (known !== undefined) return known
     const from = Math.max(0, place - WINDOW)
     const segment = words.segment(this.#text.slice(from, place + WINDOW)).containing(place - from)
-    return segment?.index === place - from
+    const isBoundary = segment?.index === place - from
+    this.#boundaries.set(place, isBoundary)
+    return isBoundary
   }
 
   /** The first passage that a browser would mark, from an offset on; null also after too many attempts. */
   find({ prefix, start, end, suffix }: TextDirective, from: number): Span | null {
-    this.#attempts = 0
     for (let at = this.#foldedFrom(from); ; ) {
       const before = prefix === undefined ? null : this.#next(prefix, at, { startsWord: true, endsWord: false })
       if (prefix !== undefined && !before) return null
@@ -198,7 +205,7 @@ class Page {
 
   /** The next match of a term, in folded units. */
   #next(term: string, from: number, bounds: Bounds): Span | null {
-    const sought = foldTerm(term)
+    const sought = this.#fold(term)
     for (let at = this.#folded.indexOf(sought, from); at >= 0; at = this.#folded.indexOf(sought, at + 1)) {
       if (sought === '' || ++this.#attempts > MAX_ATTEMPTS) return null
       const found = this.#match(term, at, bounds)
@@ -209,11 +216,19 @@ class Page {
 
   /** A term at one place. It cannot go over the end of a block, because a folded term has no line break. */
   #match(term: string, at: number, { startsWord, endsWord }: Bounds): Span | null {
-    const sought = foldTerm(term)
+    const sought = this.#fold(term)
     const end = at + sought.length
     if (!this.#folded.startsWith(sought, at)) return null
     if (startsWord && !this.#isBoundary(this.#origin(at))) return null
     return endsWord && !this.#isBoundary(this.#endOrigin(end)) ? null : { start: at, end }
+  }
+
+  #fold(term: string): string {
+    const known = this.#terms.get(term)
+    if (known !== undefined) return known
+    const folded = foldTerm(term)
+    this.#terms.set(term, folded)
+    return folded
   }
 
   #skipSpace(place: number): number {
@@ -247,7 +262,7 @@ const foldChar = (char: string) =>
 
 const foldTerm = (term: string) => Array.from(term.trim().replace(/\s+/gu, ' '), foldChar).join('')
 
-/** Most attempts in one search, so that a very repetitive page does not take unlimited time. */
+/** Most attempts in all searches for one passage, so that a very repetitive page does not take unlimited time. */
 const MAX_ATTEMPTS = 2000
 const words = new Intl.Segmenter('en', { granularity: 'word' })
 /** In UTF-16 units: more than any word, and than the longest context. */
