@@ -238,12 +238,14 @@ function hasWord(list: string, word: string) {
   if (word === '' || blank.test(word)) return false
   for (let i = list.indexOf(word); i >= 0; i = list.indexOf(word, i)) {
     if (isEdge(list, i - 1) && isEdge(list, i + word.length)) return true
-    while (!isEdge(list, i)) i++
+    blanks.lastIndex = i
+    i = blanks.exec(list)?.index ?? list.length
   }
   return false
 }
 
 const blank = /[ \t\n\f\r]/
+const blanks = /[ \t\n\f\r]/g
 const isEdge = (list: string, i: number) => i < 0 || i >= list.length || isBlank(list.charCodeAt(i))
 const isBlank = (unit: number) => unit === 0x20 || (unit >= 0x09 && unit <= 0x0d && unit !== 0x0b)
 
