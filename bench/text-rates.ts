@@ -8,9 +8,9 @@ import { load } from 'cheerio'
 import { convert } from 'html-to-text'
 import { JSDOM } from 'jsdom'
 import { parse } from 'parse5'
-import { LIMITS } from '../server/interface/limits.ts'
 import { openThreads } from '../server/threads/pool.ts'
-import { hostilePages } from '../test/text/hostile-pages.ts'
+import { exponentOf, sizesUpTo } from '../test/growth.ts'
+import { readers } from '../test/readers.ts'
 import { extractText, type PageBytes } from '../workers/text/extraction.ts'
 import { extract } from '../workers/text/text-thread.ts'
 import { compete } from './rounds.ts'
@@ -108,16 +108,25 @@ function buildPages() {
   }
 }
 
-/** In a process of its own, so that memory is that of one page. */
-export async function runHostile(name: string): Promise<void> {
-  await using threads = openThreads({ maxThreads: 1 })
-  await extractText(threads, page(Uint8Array.from(Buffer.from('<p>to get warm'))))
-  const body = new TextEncoder().encode(hostilePages[name]!(LIMITS.decodedBytes))
-  const started = performance.now()
-  const outcome = await extractText(threads, page(body)).then(
-    ({ codePoints }) => `${codePoints} code points`,
-    (error) => error.code,
-  )
+/** In a process of its own, so that memory is that of one input. */
+export async function runHostile(reader: string, input: string): Promise<void> {
+  const { limit, inputs, read } = readers[reader]!
+  const build = inputs[input]!
+  await read(build(limit / 64))
+  const points: [number, number][] = []
+  for (const size of sizesUpTo(limit)) {
+    const text = build(size)
+    const { user, system } = process.cpuUsage()
+    await read(text)
+    const spent = process.cpuUsage({ user, system })
+    points.push([size, Math.max(LITTLE_MS, (spent.user + spent.system) / 1000)])
+  }
   const megabytes = process.resourceUsage().maxRSS / 1024
-  console.log(`${figure(performance.now() - started)} ms  ${figure(megabytes)} MB  ${name}: ${outcome}`)
+  const [, ms = 0] = points.at(-1) ?? []
+  console.log(
+    `exponent ${exponentOf(points).toFixed(2)}  ${figure(ms)} ms  ${figure(megabytes)} MB  ${reader}: ${input}`,
+  )
 }
+
+/** Less says nothing about growth. */
+const LITTLE_MS = 5

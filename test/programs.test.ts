@@ -31,7 +31,7 @@ const WRONG: Record<string, [string[], RegExp][]> = {
   'npm run bench --': [[['recepts'], /No part is called recepts: there are admission, /]],
   'npm run chaos --': [[['house', '--minutes', 'x'], /--minutes x is no number above 0\./]],
   'npm run eval --': [[['--assessor', 'me'], /--assessor me is none of literal, local, semantic, oracle\./]],
-  'node bench/text.ts': [[['--hostile', '--page', 'x'], /No page is called x: there are /]],
+  'node bench/text.ts': [[['--hostile', '--reader', 'x'], /No reader is called x: there are /]],
   'node bench/fidelity.ts': [
     [[], /Without --data there are no pages\./],
     [['--half', 'x'], /--half x is none of look, report\./],

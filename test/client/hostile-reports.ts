@@ -74,3 +74,20 @@ export const hostileReports: Record<string, (size: number) => string> = {
   backslashes: (size) => fill(size, '\\'),
   'marks of quotation': (size) => fill(size, '“a '),
 }
+
+/** Files that a person drops: name → a file of about so many characters. */
+export const hostileFiles: Record<string, (size: number) => string> = {
+  'header lines without a body': (size) => fill(size, 'a:\r\n'),
+  'header lines, some without a value': (size) => fill(size, 'a:\n\r'),
+  'header lines of colons': (size) => fill(size, '::a:\n'),
+  'one long header': (size) => fill(size, 'a', 'webhook-id:'),
+  'a message of many headers': (size) => fill(size, 'a: b\n', 'webhook-id: a\n', '\n{}'),
+  'open brackets': (size) => fill(size, '['),
+  'brackets in brackets': (size) => fill(size, '[', '', '') + ']'.repeat(size),
+  'open strings': (size) => fill(size, '\\"', '"'),
+  'a string of escapes': (size) => `"${'\\"'.repeat(size / 2)}"`,
+  'many members': (size) => `{${Array.from({ length: size / 12 }, (_, i) => `"a${i}": "b"`).join(',')}}`,
+  'many attestations': (size) => `[${fill(size, '{"serial":1},')}{}]`,
+  'lines of an export': (size) => fill(size, '{"a":1}\n', '{"countersign_export":1}\n'),
+  blanks: (size) => fill(size, ' ', '{', '}'),
+}

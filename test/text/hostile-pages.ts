@@ -1,6 +1,7 @@
 // Pages made to exhaust a parser or a normalizer: name → a page of about so many bytes. Written for these tests.
 
-const fill = (size: number, unit: string, before = '', after = '') =>
+/** One part again and again. */
+export const fill = (size: number, unit: string, before = '', after = '') =>
   before + unit.repeat(Math.max(1, Math.floor((size - before.length - after.length) / unit.length))) + after
 
 const each = (size: number, unit: (i: number) => string, before = '', after = '') => {

@@ -1,0 +1,191 @@
+// Everything that reads what strangers send, with its limit and the worst that it may be sent. One row for each reader: the rule
+// of test/readers.test.ts and the measurements of bench/growth.ts hold for all of them.
+
+import { verifyDocument } from '../client/document.ts'
+import { canonicalJson, parseJson } from '../client/json.ts'
+import { examine } from '../client/page/examine.ts'
+import { findCitations } from '../client/report/citations.ts'
+import { MAX_REPORT } from '../client/report/complexity.ts'
+import { readHtml } from '../client/report/html.ts'
+import { readMarkdown } from '../client/report/markdown.ts'
+import { type Report, UnreadableReportError } from '../client/report/report.ts'
+import { findTextDirective } from '../client/text-fragment.ts'
+import { LIMITS } from '../server/interface/limits.ts'
+import { putJournalSlot } from '../server/journal/operations.ts'
+import { MAX_SLOT_BYTES } from '../server/journal/slots.ts'
+import { MAX_QUOTE_CHARS } from '../server/quotes/quote-check.ts'
+import { findQuotes } from '../workers/text/quote-thread.ts'
+import { textDirective } from '../workers/text/text-fragment.ts'
+import { extract } from '../workers/text/text-thread.ts'
+import { hostileFiles, hostileReports } from './client/hostile-reports.ts'
+import { fill, hostilePages } from './text/hostile-pages.ts'
+
+/** Makes an input of about so many characters. */
+export type Build = (size: number) => string
+
+export interface Reader {
+  /** The largest input, in characters. */
+  limit: number
+  inputs: Readonly<Record<string, Build>>
+  /** A refusal counts as the end of the work. */
+  read(input: string): unknown
+}
+
+/** Small parts of which every text may consist: what opens and never closes, marks, and characters that take others in. */
+const UNITS = [
+  ...[
+    '/*',
+    '<!--',
+    '<',
+    '&',
+    '"',
+    "'",
+    '“a ',
+    '`',
+    '[',
+    '[a',
+    '(',
+    '{',
+    '\\',
+    '- ',
+    '> ',
+    '# ',
+    '1. ',
+    ' a=b',
+    '*a _b ',
+  ],
+  ...[
+    'a ',
+    'a',
+    ' ',
+    '\t',
+    '\n',
+    '\r',
+    'a\r',
+    'a\n',
+    '. ',
+    'e\u0301',
+    '\u0301',
+    '\u200b',
+    '\u3099',
+    '😀',
+    '中',
+    '1 ',
+    'https://s.test/a ',
+  ],
+]
+const generated = Object.fromEntries(
+  UNITS.map((unit) => [`${JSON.stringify(unit)} again and again`, (size: number) => fill(size, unit)]),
+)
+
+const encoder = new TextEncoder()
+
+const page = (contentType: string) => (text: string) =>
+  extract({ body: encoder.encode(text).slice(0, LIMITS.decodedBytes), contentEncoding: 'identity', contentType })
+
+const report = (parse: (text: string) => Report | Promise<Report>) => async (text: string) => {
+  try {
+    findCitations(await parse(text))
+  } catch (error) {
+    if (!(error instanceof UnreadableReportError)) throw error
+  }
+}
+
+const chunksOf = (text: string) =>
+  async function* () {
+    yield encoder.encode(text)
+  }
+
+/** Fewer than there may be, to save time: each costs the same. */
+const QUOTES = 3
+
+/** Quotes as long as they may be: of the text, and of none. */
+const quotesOf = (text: string) =>
+  Array.from({ length: QUOTES }, (_, i) => ({
+    quote:
+      `${i % 2 ? 'absent ' : ''}${text.slice(i * 7, i * 7 + MAX_QUOTE_CHARS / 2)}`.slice(0, MAX_QUOTE_CHARS) || 'x',
+    near: i,
+  }))
+
+/** A result as far as it says what it is, with the text in its place. */
+const resultOf: Record<string, Build> = {
+  'a result with a long text': (size) => JSON.stringify(result('x'.repeat(size), 6)),
+  'a result of many quotes': (size) => JSON.stringify(result('x', size / 100)),
+  'a result of many flags': (size) =>
+    JSON.stringify({ ...result('x', 1), risk_flags: Array(Math.floor(size / 4)).fill('a') }),
+}
+const result = (text: string, quotes: number) => ({
+  status: 'completed',
+  receipt: { attestation: {} },
+  result: {
+    source: { final_url: 'https://s.test/a', normalized_text: text },
+    evidence: Array.from({ length: quotes }, (_, i) => ({
+      evidence_id: `e${i}`,
+      stance: 'supports',
+      quote: 'x',
+      start: 0,
+      end: 1,
+    })),
+  },
+})
+
+const files = { ...hostileFiles, ...resultOf }
+
+const json = (text: string) => {
+  try {
+    canonicalJson(parseJson(text))
+  } catch (error) {
+    if (!(error instanceof SyntaxError || error instanceof TypeError)) throw error
+  }
+}
+
+export const readers: Readonly<Record<string, Reader>> = {
+  'pages of HTML': {
+    limit: LIMITS.decodedBytes,
+    inputs: { ...hostilePages, ...generated },
+    read: page('text/html; charset=utf-8'),
+  },
+  'pages of plain text': { limit: LIMITS.decodedBytes, inputs: generated, read: page('text/plain; charset=utf-8') },
+  'style and its selectors': {
+    limit: LIMITS.decodedBytes,
+    inputs: Object.fromEntries(
+      Object.entries(generated).flatMap(([name, build]) => [
+        [`rules of ${name}`, (size: number) => `<style>${build(size / 2)}</style>${'<p class=a>x'.repeat(size / 24)}`],
+        [`selectors of ${name}`, (size: number) => `<style>p${build(size)}{display:none}</style><p>x`],
+      ]),
+    ),
+    read: page('text/html; charset=utf-8'),
+  },
+  'quotes in a text': {
+    limit: LIMITS.textChars,
+    inputs: generated,
+    read: (text) => findQuotes({ text, quotes: quotesOf(text) }),
+  },
+  'links to a passage': {
+    limit: LIMITS.textChars,
+    inputs: generated,
+    read: (text) => {
+      const from = Math.max(0, text.length - 400)
+      textDirective(text, from, text.length)
+      findTextDirective(text, Math.max(0, Array.from(text).length - 400), Array.from(text).length)
+    },
+  },
+  'reports in Markdown': { limit: MAX_REPORT, inputs: { ...hostileReports, ...generated }, read: report(readMarkdown) },
+  'reports in HTML': { limit: MAX_REPORT, inputs: { ...hostileReports, ...generated }, read: report(readHtml) },
+  'files dropped on /verify': {
+    limit: 4_194_304,
+    inputs: { ...files, ...generated },
+    read: (text) => examine(chunksOf(text), { pinned: [], published: null }),
+  },
+  'files of `countersign verify`': {
+    limit: 4_194_304,
+    inputs: { ...files, ...generated },
+    read: (text) => verifyDocument(chunksOf(text)(), { keys: [] }),
+  },
+  'JSON that is signed': { limit: 4_194_304, inputs: { ...files, ...generated }, read: json },
+  'values of the journal': {
+    limit: MAX_SLOT_BYTES,
+    inputs: generated,
+    read: (text) => putJournalSlot.input.parse({ slot: 'a', data: Buffer.from(text) }),
+  },
+}
