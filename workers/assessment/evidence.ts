@@ -37,8 +37,8 @@ export function proveEvidence(
   text: string,
   digests: Digests,
   proposals: readonly Proposal[],
+  index = codePointIndex(text),
 ): { evidence: Evidence[]; dropped: number } {
-  const index = codePointIndex(text)
   const taken: Span[] = []
   const evidence: Evidence[] = []
   for (const proposal of proposals) {

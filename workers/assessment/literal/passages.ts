@@ -1,10 +1,10 @@
 // Finds the passages of a page that share the words of a claim, best first: sentences, ranked by BM25 over the claim's terms. A
 // place where the whole claim occurs comes before any other.
 
-import { type Sentence, sentencesOf } from '../../text/sentences.ts'
-import { type Query, termsIn } from '../../text/terms.ts'
-import { scanTokens } from '../../text/tokens.ts'
+import type { Sentence } from '../../text/sentences.ts'
+import type { Query } from '../../text/terms.ts'
 import { bm25 } from '../local/windows.ts'
+import type { ReadText } from '../read-text.ts'
 
 /** How much of the claim's wording a passage has: all of it, all but for case and typography, or a part. */
 export type Wording = 'exact' | 'folded' | 'partial'
@@ -41,10 +41,9 @@ interface Candidate {
 }
 
 /** At most `most` passages about the claim. Linear in the length of the text. */
-export function findPassages(claim: string, query: Query, text: string, most: number): Findings {
-  const page = { text, sentences: sentencesOf(text) }
-  const found = termsIn(query, text, page.sentences)
-  const whole = wholeMatches(query, text)
+export function findPassages(claim: string, query: Query, page: ReadText, most: number): Findings {
+  const found = page.termsOf(query)
+  const whole = wholeMatches(query, page)
   const candidates = whole.places.map(({ start, end }) => wholeCandidate(claim, page, start, end))
   if (isAbout(query, page, found)) candidates.push(...ranked(query, page, found))
   return {
@@ -89,19 +88,10 @@ function isAbout({ terms }: Query, { text }: Page, found: readonly { terms: stri
 }
 
 /** The places where all of the claim's tokens stand in its order. */
-function wholeMatches({ tokens, granularity }: Query, text: string) {
+function wholeMatches({ tokens, granularity }: Query, page: ReadText) {
   const places: { start: number; end: number }[] = []
   if (tokens.length === 0) return { places, count: 0 }
-  // The tokens of the text, each between two line breaks, and where each begins in that and in the text.
-  const folded: string[] = []
-  const spans: { at: number; start: number; end: number }[] = []
-  let at = 0
-  scanTokens(text, granularity, (token, _, start, end) => {
-    spans.push({ at, start, end })
-    folded.push(token)
-    at += token.length + 1
-  })
-  const all = `\n${folded.join('\n')}\n`
+  const { all, spans } = page.tokens(granularity)
   const sought = `\n${tokens.map((token) => token.folded).join('\n')}\n`
   let [count, i] = [0, 0]
   for (let found = all.indexOf(sought); found >= 0; found = all.indexOf(sought, found + sought.length - 1)) {

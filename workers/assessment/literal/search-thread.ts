@@ -11,6 +11,7 @@ import {
   proveEvidence,
   type Verdict,
 } from '../evidence.ts'
+import { type ReadText, readText } from '../read-text.ts'
 import type { LiteralFlag } from '../risk-flags.ts'
 import { type Findings, findPassages } from './passages.ts'
 
@@ -26,17 +27,26 @@ export interface LiteralTask {
  */
 export function assessLiterally({ claim, text, digests }: LiteralTask): Verdict {
   const query = readClaim(claim)
-  const findings = findPassages(claim, query, text, MOST_ITEMS)
+  const page = readOnce(text)
+  const findings = findPassages(claim, query, page, MOST_ITEMS)
   const proposals = findings.passages.map(({ start, end }) => ({ start, end, stance: 'mentions' as const }))
-  const { evidence } = proveEvidence(text, digests, proposals)
-  const isKnown = isKnownLanguage(text) && isKnownLanguage(claim)
+  const { evidence } = proveEvidence(text, digests, proposals, page.offsets)
+  const isKnown = page.isKnownLanguage && isKnownLanguage(claim)
   return {
     assessment_scope: 'literal_quotation_only',
     claim_support: deriveVerdict('not_assessed', 'literal_quotation_only', evidence),
     evidence,
-    explanation: explain(text, query, findings),
+    explanation: explain(page, query, findings),
     risk_flags: flagsOf(query, findings, isKnown),
   }
+}
+
+/** The claims of one purchase come one after the other, so the last page is kept: they share what is read of it. */
+let last: ReadText | null = null
+
+function readOnce(text: string): ReadText {
+  if (last?.text !== text) last = readText(text)
+  return last
 }
 
 function flagsOf(query: Query, findings: Findings, isKnown: boolean): LiteralFlag[] {
@@ -63,10 +73,10 @@ function absent({ terms }: Query, { present }: Findings, sort: Term['kind']): st
  * In at most four short sentences: what the page has of the claim's words, and what is missing. At most 800 code points. It
  * repeats nothing of the page: quotes are in the evidence only.
  */
-function explain(text: string, query: Query, findings: Findings): string {
+function explain(page: ReadText, query: Query, findings: Findings): string {
   const parts = [
     whatWasFound(query, findings),
-    findings.isBlank ? '' : whatIsMissing(text, query, findings),
+    findings.isBlank ? '' : whatIsMissing(page, query, findings),
     findings.passages.length > 0 ? CAVEAT : '',
   ]
   return shortenedTo(parts.filter(Boolean).join(' '), LONGEST_EXPLANATION - 1)
@@ -89,8 +99,7 @@ function whatWasFound(query: Query, { isBlank, passages, wholeMatchCount }: Find
 }
 
 /** Words that are part of a longer word of the page are not named, nor are single digits, which the page may have in words. */
-function whatIsMissing(text: string, query: Query, findings: Findings): string {
-  const lower = text.toLowerCase()
+function whatIsMissing({ lowerCase: lower }: ReadText, query: Query, findings: Findings): string {
   const numbers = absent(query, findings, 'number').filter((number) => number.length > 1)
   const words = absent(query, findings, 'word').filter((word) => !lower.includes(word.toLowerCase()))
   const missing = [...numbers, ...words]
