@@ -1,16 +1,25 @@
 // The local verifier: verdicts for each second of a core, through WebAssembly as in the product, beside the native runtime with the
-// same weights, and beside BM25 alone, which chooses the windows and judges nothing.
+// same weights, and beside BM25 alone, which chooses the windows and judges nothing. Then purchases of the whole service under `local`.
 import { join } from 'node:path'
 import { Tokenizer } from '@huggingface/tokenizers'
 import * as native from 'onnxruntime-node'
+import { readConfig } from '../server/config.ts'
+import { openCore } from '../server/context.ts'
+import { transact } from '../server/db/pool.ts'
+import { openLog } from '../server/telemetry.ts'
 import { openThreads } from '../server/threads/pool.ts'
+import { admitBatch } from '../server/verification/admission.ts'
+import { verifyRequest } from '../server/verification/stages.ts'
 import { assessLocally } from '../workers/assessment/local/assessment.ts'
 import { loadVerifier, type Verifier, type VerifierFiles } from '../workers/assessment/local/verifier.ts'
 import { readVerifierFiles } from '../workers/assessment/local/weights.ts'
 import { chooseWindows, sentencesOf } from '../workers/assessment/local/windows.ts'
+import { openWork } from '../workers/context.ts'
 import { readLabels } from './eval/labels.ts'
 import type { Lab } from './lab.ts'
+import { buildAdmission } from './orders.ts'
 import { figure, printHeading, printNote, printRows } from './table.ts'
+import { openSource } from './worker-harness.ts'
 
 /** Words of the page, as of an article. */
 const WORDS = 1000
@@ -19,7 +28,7 @@ const LABELS = join(import.meta.dirname, 'eval/countersign.jsonl')
 
 type Run = (claims: readonly string[]) => Promise<string[]>
 
-export async function benchAssess(lab: Pick<Lab, 'quick'>): Promise<void> {
+export async function benchAssess(lab: Lab): Promise<void> {
   const { text, claims } = await makePage(lab.quick ? CLAIMS / 5 : CLAIMS)
   const files = readVerifierFiles()
   await using wasm = await loadVerifier(files)
@@ -50,6 +59,42 @@ export async function benchAssess(lab: Pick<Lab, 'quick'>): Promise<void> {
   printNote(
     `the native runtime gives the same verdict on ${same} of ${ours.length} claims; it decides nothing in the product`,
   )
+  await benchPurchases(lab)
+}
+
+/** A worker's own code with one thread of the verifier: retrieval, verdict, settlement and receipt, two requests at a time. */
+async function benchPurchases(lab: Lab): Promise<void> {
+  await using opened = new AsyncDisposableStack()
+  const url = await lab.makeDatabase()
+  const source = opened.use(await openSource(lab))
+  const config = readConfig({ ...lab.env, ASSESSMENT: 'local', VERIFIER_THREADS: '1', ...source.env })
+  const core = opened.use(await openCore(config, url, { log: openLog('warn') }))
+  const work = opened.use(await openWork(core, { slowMs: 60_000 }))
+  await work.assessor.ready
+  const signal = new AbortController().signal
+  let bought = 0
+  async function buy() {
+    // Each claim is another one, because a verdict on the same text and claim is kept.
+    const claim = `The harbour was opened in ${1600 + bought++} by the county engineer.`
+    const admission = buildAdmission(core.secrets.payload, { source_url: source.nextUrl('/long/'), claim })
+    await transact(core.db, (tx) => admitBatch(tx, [admission], config.maxInFlightPerPayer))
+    await verifyRequest({ request_id: admission.id }, work, { signal, attemptsLeft: 4 })
+  }
+  await buy()
+  const count = lab.quick ? CLAIMS / 5 : CLAIMS
+  const [cpu, began] = [process.cpuUsage(), performance.now()]
+  const buyer = async () => {
+    while (bought <= count) await buy()
+  }
+  await Promise.all([buyer(), buyer()])
+  const seconds = (performance.now() - began) / 1000
+  const { user, system } = process.cpuUsage(cpu)
+  const each = (total: number) => figure((bought - 1) / total)
+  printRows([
+    ['', 'purchases a second', 'for a core second'],
+    ['the whole service, one thread', each(seconds), each((user + system) / 1e6)],
+  ])
+  printNote(`${bought - 1} purchases under local, of a page of ${(source.bytes.long / 1000).toFixed(1)} kB`)
 }
 
 /** CPU of this process, so that other work on the machine does not count. */

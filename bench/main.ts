@@ -51,7 +51,7 @@ const PARTS: Record<string, Part<(lab: Lab) => Promise<void>>> = {
     run: async (lab) => (await import('./batch.ts')).benchBatch(lab),
   },
   assess: {
-    about: 'verdicts of the local verifier, beside native onnxruntime and beside BM25 alone',
+    about: 'verdicts of the local verifier, beside native onnxruntime and BM25, and purchases with it',
     run: async (lab) => (await import('./assess.ts')).benchAssess(lab),
   },
   retrieval: {
