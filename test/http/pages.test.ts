@@ -67,4 +67,5 @@ t.test('/llms.txt explains to a language model how to buy', async (t) => {
     t.equal((await fetch(link)).status, 200, link)
   }
   t.ok(text.includes(system.url('/api/agent/v1/verify-source')))
+  t.ok(text.includes('/api/agent/v1/buy'), 'the door for stock clients')
 })

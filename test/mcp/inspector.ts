@@ -22,12 +22,13 @@ export interface Inspector extends AsyncDisposable {
   buy(era: string, args: object, ...metadata: string[]): Promise<Inspection>
 }
 
-/** @param path of the endpoint */
-export async function openInspector(url: string, path = '/mcp'): Promise<Inspector> {
+/** @param target the endpoint `path` of a service, or options that name another server */
+export async function openInspector(target: string | string[], path = '/mcp'): Promise<Inspector> {
   const home = await mkdtemp(join(tmpdir(), 'countersign-inspector-'))
   const { bin } = createRequire(import.meta.url)(MANIFEST) as { bin: Record<string, string> }
   const program = join(dirname(MANIFEST), bin['mcp-inspector'] ?? '')
-  const fixed = ['--cli', new URL(path, url).href, '--transport', 'http', '--format', 'json']
+  const server = typeof target === 'string' ? [new URL(path, target).href, '--transport', 'http'] : target
+  const fixed = ['--cli', ...server, '--format', 'json']
   const run = (...args: string[]) =>
     new Promise<Inspection>((resolve) => {
       const env = { ...process.env, HOME: home, NODE_OPTIONS: '' }
