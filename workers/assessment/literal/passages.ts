@@ -1,10 +1,10 @@
 // Finds the passages of a page that share the words of a claim, best first: sentences, ranked by BM25 over the claim's terms. A
 // place where the whole claim occurs comes before any other.
 
+import type { ReadText } from '../../text/read-text.ts'
 import type { Sentence } from '../../text/sentences.ts'
 import type { Query } from '../../text/terms.ts'
 import { bm25 } from '../local/windows.ts'
-import type { ReadText } from '../read-text.ts'
 
 /** How much of the claim's wording a passage has: all of it, all but for case and typography, or a part. */
 export type Wording = 'exact' | 'folded' | 'partial'

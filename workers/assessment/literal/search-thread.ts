@@ -1,6 +1,7 @@
 // The thread of the literal assessment: quotes the passages that share the words of a claim, and says in words what was found.
 
 import { isKnownLanguage } from '../../text/language.ts'
+import { type ReadText, readOnce } from '../../text/read-text.ts'
 import { shortenedTo } from '../../text/sentences.ts'
 import { type Query, readClaim, type Term } from '../../text/terms.ts'
 import {
@@ -11,7 +12,6 @@ import {
   proveEvidence,
   type Verdict,
 } from '../evidence.ts'
-import { type ReadText, readText } from '../read-text.ts'
 import type { LiteralFlag } from '../risk-flags.ts'
 import { type Findings, findPassages } from './passages.ts'
 
@@ -39,14 +39,6 @@ export function assessLiterally({ claim, text, digests }: LiteralTask): Verdict 
     explanation: explain(page, query, findings),
     risk_flags: flagsOf(query, findings, isKnown),
   }
-}
-
-/** The claims of one purchase come one after the other, so the last page is kept: they share what is read of it. */
-let last: ReadText | null = null
-
-function readOnce(text: string): ReadText {
-  if (last?.text !== text) last = readText(text)
-  return last
 }
 
 function flagsOf(query: Query, findings: Findings, isKnown: boolean): LiteralFlag[] {

@@ -1,10 +1,10 @@
 // What all claims on one text share: its sentences, its tokens and terms, its offsets. Each is read when it is
 // first needed, and once, so that ten claims on one page cost little more than one.
-import { isKnownLanguage } from '../text/language.ts'
-import { type CodePointIndex, codePointIndex } from '../text/offsets.ts'
-import { type Sentence, sentencesOf } from '../text/sentences.ts'
-import type { Query } from '../text/terms.ts'
-import { type Granularity, scanTokens, termReader } from '../text/tokens.ts'
+import { isKnownLanguage } from './language.ts'
+import { type CodePointIndex, codePointIndex } from './offsets.ts'
+import { type Sentence, sentencesOf } from './sentences.ts'
+import type { Query } from './terms.ts'
+import { type Granularity, scanTokens, termReader } from './tokens.ts'
 
 export interface ReadText {
   readonly text: string
@@ -32,7 +32,15 @@ interface Scan extends Tokens {
   sentenceOf: readonly number[]
 }
 
-export function readText(text: string): ReadText {
+/** The claims of one purchase come one after the other, so the last text is kept: they share what is read of it. */
+let last: ReadText | null = null
+
+export function readOnce(text: string): ReadText {
+  if (last?.text !== text) last = readText(text)
+  return last
+}
+
+function readText(text: string): ReadText {
   const sentences = once(() => sentencesOf(text))
   const scans = new Map<Granularity, Scan>()
   const scanned = (granularity: Granularity) => {
