@@ -111,7 +111,7 @@ export const variables = {
   },
   WORKER_CONCURRENCY: {
     schema: whole(1, 256),
-    about: 'Verifications that a worker runs in parallel. Unset: 32; with the local verifier 4 for each of its threads',
+    about: 'Verifications that a worker runs in parallel. Unset: 32; with the local verifier 4 for each thread',
   },
   WORKER_FETCHES: {
     schema: whole(0, 4096),
@@ -123,6 +123,11 @@ export const variables = {
   ...traceVariables,
   VERIFICATION_ENABLED: { schema: flag, default: 'true', about: 'false: new verifications answer 503' },
   MCP_VERIFICATION_ENABLED: { schema: flag, default: 'true', about: 'false: the paid MCP tool is not listed' },
+  MCP_VERIFY_CLAIMS_ENABLED: {
+    schema: flag,
+    default: 'false',
+    about: 'true: lists the tool for several claims',
+  },
   MCP_REGISTRY_AUTH: {
     schema: z.string().min(1).max(4096),
     about: 'Answer of /.well-known/mcp-registry-auth, which proves whose domain this is',
@@ -222,6 +227,7 @@ export function readConfig(env: Readonly<Record<string, string | undefined>> = p
     tracing: readTracing(values),
     verificationEnabled: values.VERIFICATION_ENABLED,
     mcpVerificationEnabled: values.MCP_VERIFICATION_ENABLED,
+    mcpVerifyClaimsEnabled: values.MCP_VERIFY_CLAIMS_ENABLED,
     mcpRegistryAuth: values.MCP_REGISTRY_AUTH,
     quoteTtlSeconds: values.QUOTE_TTL_SECONDS,
     resultRetentionSeconds: values.RESULT_RETENTION_SECONDS,

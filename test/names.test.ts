@@ -49,7 +49,11 @@ function unknownEndpoints(text: string): string[] {
 }
 
 function unknownTools(text: string): string[] {
-  const tools = new Set(['service_verify_source', ...controlTools(catalog).map(({ descriptor }) => descriptor.name)])
+  const tools = new Set([
+    'service_verify_source',
+    'service_verify_claims',
+    ...controlTools(catalog).map(({ descriptor }) => descriptor.name),
+  ])
   return [...text.matchAll(/(?<![\w$-])service_[a-z]+(?:_[a-z]+)*(?![\w*-])/g)]
     .map(([name]) => name)
     .filter((name) => !OF_OTHERS.has(name) && !tools.has(name))

@@ -56,7 +56,7 @@ export const assessmentVariables = {
   },
   ANTHROPIC_PRICES: {
     schema: z.string().regex(/^\d+(\.\d+)?\/\d+(\.\d+)?$/, 'must be input/output'),
-    about: `USD for a million tokens, input/output; also of OPENAI_MODEL. Unset: ${DEFAULT_PRICES} for the default model at Anthropic, else not counted`,
+    about: `USD a million tokens, input/output; also of OPENAI_MODEL. Unset: ${DEFAULT_PRICES} for the default model at Anthropic, else not counted`,
   },
   OPENAI_MODEL: {
     schema: z.string().min(1),
@@ -92,7 +92,7 @@ export const assessmentVariables = {
   ASSESSMENT_WINDOW_TOKENS: {
     schema: whole(500, 200_000),
     default: '90000',
-    about: 'Tokens of page text in one call; longer texts are split. Must fit the context of the model',
+    about: 'Tokens of page text in one call; longer texts are split. Must fit its context',
   },
 } as const
 

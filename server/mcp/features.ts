@@ -14,12 +14,13 @@ import { resultResource } from './result-resource.ts'
 import { type Face, type Feature, IDENTITY } from './server.ts'
 import { tasksFeature } from './tasks.ts'
 import { toolsFeature } from './tools.ts'
-import { verifySourceTool } from './verify-source.ts'
+import { verifyClaimsTool, verifySourceTool } from './verify-source.ts'
 
 export function offeredFeatures(api: Api, catalog: readonly Operation[]): Feature[] {
-  const { mcpVerificationEnabled: paid } = api.config
+  const { mcpVerificationEnabled: paid, mcpVerifyClaimsEnabled: claims } = api.config
+  const paidTools = paid ? [verifySourceTool(api), ...(claims ? [verifyClaimsTool(api)] : [])] : []
   return [
-    toolsFeature([...controlTools(catalog), ...(paid ? [verifySourceTool(api)] : [])]),
+    toolsFeature([...controlTools(catalog), ...paidTools]),
     resourcesFeature([...resources, reportView], paid ? [resultResource] : []),
     promptsFeature(offeredPrompts(describeOffer(api.config))),
     ...(paid ? [tasksFeature()] : []),

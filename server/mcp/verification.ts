@@ -48,7 +48,9 @@ export function renderAnswer(
     }
     case 'payment_required': {
       const offers = api.facilitator.termsFor(answer.requestId, priceOf(answer.claims))
-      const termsWith = (message: string) => paymentRequired(offers, describeResource(api, 'mcp'), message, 'mcp')
+      const through = answer.claims === null ? 'mcp' : 'mcpClaims'
+      const resource = describeResource(api, through)
+      const termsWith = (message: string) => paymentRequired(offers, resource, message, through)
       const terms = termsWith(cutFor(answer.message, (message) => JSON.stringify(termsWith(message))))
       // Clients that pay read the terms as text too, so they are never put into words.
       const content = [{ type: 'text' as const, text: JSON.stringify(terms) }]

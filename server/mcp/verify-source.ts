@@ -1,24 +1,23 @@
-// The paid tool. As x402 defines for MCP, terms, payment and settlement are in `_meta` and in results of the tool.
+// The paid tools. As x402 defines for MCP, terms, payment and settlement are in `_meta` and in results of the tool.
 import { z } from 'zod'
 import { addressKey } from '../accounts/address-key.ts'
 import type { Api } from '../context.ts'
 import { AppError } from '../errors.ts'
-import { PRICE } from '../interface/price.ts'
+import { claimsInput } from '../interface/claims.ts'
+import { FURTHER_CLAIM, PRICE } from '../interface/price.ts'
 import { verificationInput } from '../interface/result.ts'
 import { type Call, type CallOptions, execute, MAX_WAIT_SECONDS } from '../operation.ts'
 import { configuredNetworks } from '../payments/networks.ts'
 import type { VerificationAnswer } from '../verification/answer-body.ts'
 import { describeOffer, type Offer } from '../verification/offer.ts'
-import { getRequest, verifySource } from '../verification/operations.ts'
+import { getRequest, verifyClaims, verifySource } from '../verification/operations.ts'
 import { findPurchaseKey, type PurchaseKey } from '../verification/purchase-key.ts'
 import { requestNamedBy } from '../verification/recovery-token.ts'
 import { reportStages } from './progress.ts'
 import { REPORT_VIEW } from './report-view.ts'
 import { createTask, declaresTasks } from './tasks.ts'
-import { type CallToolResult, inputSchemaOf, type Tool, type ToolCall } from './tool.ts'
+import { inputSchemaOf, type Tool, type ToolCall } from './tool.ts'
 import { META, renderAnswer, renderVerificationError } from './verification.ts'
-
-const TOOL_NAME = 'service_verify_source'
 
 function descriptionOf({ closed, summary, outcomes, caveat }: Offer) {
   return `${closed ? `${closed} ` : ''}${summary} ${outcomes} ${caveat}
@@ -28,28 +27,32 @@ SAME value again when you retry the same request. While pending, repeat the call
 _meta["${META.token}"], sent back, returns the result for a day.`
 }
 
+/** Short, because it stands beside that of the tool for one claim. */
+const CLAIMS_DESCRIPTION = `As service_verify_source, for 1 to 10 claims on one page: one payment of ${PRICE.usd} USDC and \
+${FURTHER_CLAIM.usd} for each claim after the first, one result, a verdict for each claim. Keys, payment and repeats are the same.`
+
+const NAMES = { idempotency_key: z.string().min(16).max(128).optional(), service_key: z.string().optional() }
+
 const input = verificationInput.extend({
   source_url: verificationInput.shape.source_url.describe('One public HTTPS page.'),
   claim: verificationInput.shape.claim.describe('One claim, checked against the visible text of the page.'),
-  idempotency_key: z.string().min(16).max(128).optional().describe('Cannot be guessed; the SAME value for a retry.'),
-  service_key: z.string().optional(),
+  ...NAMES,
+  idempotency_key: NAMES.idempotency_key.describe('Cannot be guessed; the SAME value for a retry.'),
 })
 
+const inputOfClaims = z.object({ ...claimsInput.shape, ...NAMES })
+
+const ANNOTATIONS = { readOnlyHint: false, destructiveHint: false, idempotentHint: false, openWorldHint: true }
+
 export function verifySourceTool(api: Api): Tool {
-  const title = 'Verify a claim against a page'
   return {
     // There is no outputSchema, because clients would also check the terms of payment against it, and then not show them.
     descriptor: {
-      name: TOOL_NAME,
-      title,
+      name: 'service_verify_source',
+      title: 'Verify a claim against a page',
       description: descriptionOf(describeOffer(api.config)),
       inputSchema: inputSchemaOf(input),
-      annotations: {
-        readOnlyHint: false,
-        destructiveHint: false,
-        idempotentHint: false,
-        openWorldHint: true,
-      },
+      annotations: ANNOTATIONS,
       _meta: {
         'service/price': { amount_atomic: PRICE.atomic, currency: 'USDC', decimals: PRICE.decimals, usd: PRICE.usd },
         'service/networks': configuredNetworks(api.config),
@@ -58,22 +61,46 @@ export function verifySourceTool(api: Api): Tool {
         ...REPORT_VIEW,
       },
     },
-    call,
+    call: callOf(verifySource),
   }
 }
 
-async function call(args: Record<string, unknown>, toolCall: ToolCall): Promise<CallToolResult> {
-  try {
-    const token = toolCall.meta[META.token]
-    return token === undefined ? await buy(args, toolCall) : await recover(token, toolCall)
-  } catch (error) {
-    if (!(error instanceof AppError))
-      toolCall.api.log.error({ event: 'request_failed', operation: verifySource.name, err: error })
-    return renderVerificationError(error)
+/** The tool for several claims on one page, which an operator switches on. */
+export function verifyClaimsTool({ config }: Api): Tool {
+  return {
+    descriptor: {
+      name: 'service_verify_claims',
+      title: 'Verify claims against a page',
+      description: config.verificationEnabled
+        ? CLAIMS_DESCRIPTION
+        : `${describeOffer(config).closed} ${CLAIMS_DESCRIPTION}`,
+      inputSchema: inputSchemaOf(inputOfClaims),
+      annotations: ANNOTATIONS,
+    },
+    call: callOf(verifyClaims),
   }
 }
 
-async function buy({ idempotency_key, service_key: _, ...body }: Record<string, unknown>, toolCall: ToolCall) {
+type Sale = typeof verifySource | typeof verifyClaims
+
+function callOf(sale: Sale): Tool['call'] {
+  return async (args, toolCall) => {
+    try {
+      const token = toolCall.meta[META.token]
+      return token === undefined ? await buy(sale, args, toolCall) : await recover(token, toolCall)
+    } catch (error) {
+      if (!(error instanceof AppError))
+        toolCall.api.log.error({ event: 'request_failed', operation: sale.name, err: error })
+      return renderVerificationError(error)
+    }
+  }
+}
+
+async function buy(
+  sale: Sale,
+  { idempotency_key, service_key: _, ...body }: Record<string, unknown>,
+  toolCall: ToolCall,
+) {
   const { api, meta } = toolCall
   const payment = readPayment(meta[META.payment])
   const purchase =
@@ -84,7 +111,7 @@ async function buy({ idempotency_key, service_key: _, ...body }: Record<string, 
     credentials: { ...toolCall.credentials, payment },
     options: { ...waitOptions(toolCall, seat), ...purchase },
   }
-  return answerWith(await execute(verifySource, () => body, call), toolCall, purchase.idempotencyKey)
+  return answerWith(await execute(sale, () => body, call), toolCall, purchase.idempotencyKey)
 }
 
 /** Ignores all arguments, because the token names its request. */

@@ -155,26 +155,29 @@ const OUTPUT = {
 }
 
 const TOOL = 'service_verify_source'
+const CLAIMS_TOOL = 'service_verify_claims'
+
 /** Without an example and without the output: over MCP the terms are read by a model, so their JSON must be short. */
-const overMcp: Extension = {
-  info: { input: { type: 'mcp', toolName: TOOL, inputSchema: INPUT } },
+const overMcp = (toolName: string, inputSchema: object): Extension => ({
+  info: { input: { type: 'mcp', toolName, inputSchema } },
   schema: {
     $schema: DRAFT,
     type: 'object',
     properties: { input: { type: 'object' } },
     required: ['input'],
   },
-}
+})
 
 const extensionsOf = (assessment: AssessmentKind) => ({
   http: { bazaar: discovery(assessment, overHttp), 'payment-identifier': identifier },
   buy: { bazaar: discovery(assessment, { ...overHttp, outputSchema: OUTPUT }), 'payment-identifier': identifier },
   claims: { bazaar: discovery(assessment, claimsOverHttp), 'payment-identifier': identifier },
-  mcp: { bazaar: overMcp, 'payment-identifier': identifier },
+  mcp: { bazaar: overMcp(TOOL, INPUT), 'payment-identifier': identifier },
+  mcpClaims: { bazaar: overMcp(CLAIMS_TOOL, CLAIMS_INPUT), 'payment-identifier': identifier },
 })
 
 /**
- * The `extensions` of a 402, by assessment and by the offer: of verify-source, of /buy, of verify-claims, of the paid tool over
+ * The `extensions` of a 402, by assessment and by the offer: of verify-source, of /buy, of verify-claims, of the paid tools over
  * MCP.
  */
 export const extensions = {
@@ -214,6 +217,8 @@ export function resourceUrl(through: Through, baseUrl: string): string {
   switch (through) {
     case 'mcp':
       return `mcp://tool/${TOOL}`
+    case 'mcpClaims':
+      return `mcp://tool/${CLAIMS_TOOL}`
     case 'buy':
       return `${baseUrl}${BUY_PATH}`
     case 'claims':
@@ -243,7 +248,7 @@ export function readEcho(payload: PaymentPayload): { through: Through; identifie
   if (!parsed.success)
     throw new AppError('payment_invalid', 'An extension of the payment does not have its documented form.')
   const { bazaar, 'payment-identifier': named } = parsed.data
-  const through = bazaar ? throughOf(bazaar.info, payload) : isOfMcp(payload) ? 'mcp' : overHttpOf(payload)
+  const through = bazaar ? throughOf(bazaar.info, payload) : (mcpOf(payload) ?? overHttpOf(payload))
   if (!through) throw new AppError('payment_invalid', 'An extension of the payment does not repeat what was offered.')
   return { through, identifier: named?.info.id ?? null }
 }
@@ -253,7 +258,7 @@ function throughOf(info: unknown, payload: PaymentPayload): Through | null {
   const isOffered = (through: Through) =>
     Object.values(extensions).some((offered) => isDeepStrictEqual(info, offered[through].bazaar.info))
   if (isOffered('http')) return overHttpOf(payload)
-  return isOffered('claims') ? 'claims' : isOffered('mcp') ? 'mcp' : null
+  return (['claims', 'mcp', 'mcpClaims'] as const).find(isOffered) ?? null
 }
 
 /** Two offers over HTTP have the same entry, and a payment may have none. */
@@ -262,6 +267,6 @@ function overHttpOf({ resource }: PaymentPayload): Through {
   return resource?.url?.endsWith(BUY_PATH) ? 'buy' : 'http'
 }
 
-function isOfMcp({ resource }: PaymentPayload): boolean {
-  return resource?.url === resourceUrl('mcp', '')
+function mcpOf({ resource }: PaymentPayload): Through | null {
+  return (['mcp', 'mcpClaims'] as const).find((through) => resource?.url === resourceUrl(through, '')) ?? null
 }

@@ -49,7 +49,7 @@ export function describeResource(
   through: Through,
 ): Resource {
   const { summary, claimsSummary, assessment } = describeOffer(config)
-  const description = through === 'claims' ? claimsSummary : summary
+  const description = through === 'claims' || through === 'mcpClaims' ? claimsSummary : summary
   return { url: resourceUrl(through, baseUrl), description, assessment }
 }
 

@@ -12,6 +12,8 @@ import { harbourClaim, PAGE, type System } from '../system.ts'
 import { envelope } from './raw-client.ts'
 
 export const TOOL = 'service_verify_source'
+/** Listed only where MCP_VERIFY_CLAIMS_ENABLED is true. */
+export const CLAIMS_TOOL = 'service_verify_claims'
 /** Members of `_meta`. */
 export const KEY = 'service/idempotency-key'
 export const PAYMENT = 'x402/payment'
@@ -83,13 +85,15 @@ export async function* messagesOf(response: Response): AsyncGenerator<Message> {
 }
 
 export interface CallOptions extends Manner {
+  /** By default the tool for one claim. */
+  tool?: string
   args: Record<string, unknown>
   meta?: Record<string, unknown>
 }
 
 /** One call of the tool; returns its result. Throws a protocol error. */
-export async function callTool(url: string, { args, meta, ...manner }: CallOptions): Promise<ToolResult> {
-  const response = await post(url, 'tools/call', { name: TOOL, arguments: args, ...(meta && { _meta: meta }) }, manner)
+export async function callTool(url: string, { tool = TOOL, args, meta, ...manner }: CallOptions): Promise<ToolResult> {
+  const response = await post(url, 'tools/call', { name: tool, arguments: args, ...(meta && { _meta: meta }) }, manner)
   const { result, error } = await readAnswer(response)
   if (result) return result
   throw Object.assign(new Error(error?.message), { code: error?.code, data: error?.data, status: response.status })

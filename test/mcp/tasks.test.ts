@@ -7,18 +7,23 @@ import {
   UpdateTaskResultV2Schema,
 } from '@modelcontextprotocol/ext-tasks/core/v2'
 import t, { type Test } from 'tap'
-import type { Page } from '../site.ts'
-import { type Outcome, openScriptedFacilitator, startSystem } from '../system.ts'
+import { claimsResult } from '../../server/interface/claims.ts'
+import { holdPage, type Page } from '../site.ts'
+import { type Outcome, openScriptedFacilitator, PAGE, startSystem } from '../system.ts'
 import {
+  CLAIMS_TOOL,
   callTool,
   expectCompleted,
   expectNonCompleted,
   KEY,
   type Manner,
+  newArgs,
+  openWallet,
   PAYMENT,
   post,
   readAnswer,
   signOrder,
+  TOKEN,
   type ToolResult,
   termsOf,
 } from './paid-tool.ts'
@@ -27,10 +32,13 @@ const EXTENSION = 'io.modelcontextprotocol/tasks'
 const TASKS: Manner = { modern: true, capabilities: { extensions: { [EXTENSION]: {} } } }
 
 const till = openScriptedFacilitator()
-const system = await startSystem({ overrides: { facilitator: till } })
+const system = await startSystem({
+  overrides: { facilitator: till },
+  env: { MCP_VERIFY_CLAIMS_ENABLED: 'true' },
+})
 t.teardown(() => system[Symbol.asyncDispose]())
 const twinTill = openScriptedFacilitator()
-const twin = await system.openTwin({ facilitator: twinTill })
+const twin = await system.openTwin({ facilitator: twinTill }, { MCP_VERIFY_CLAIMS_ENABLED: 'false' })
 t.teardown(() => twin[Symbol.asyncDispose]())
 const url = system.url('/')
 
@@ -184,6 +192,44 @@ t.test('cancelled before its source is read: nothing is charged, and the payment
     [unpaid.meta[KEY]],
   )
   t.same(rows, [{ outcome: 'failed', reason: 'cancelled' }])
+})
+
+t.test('several claims on one page: terms of their number, a task, cancellation, and a result of all', async (t) => {
+  const held = holdPage({ body: PAGE })
+  const { source_url } = newArgs(system.site, held.page)
+  const args = {
+    source_url,
+    claims: ['It was opened in 1874.', 'Fishing ended in 1962.'],
+    context: 'The harbour of Kelby',
+  }
+  const order = { tool: CLAIMS_TOOL, args }
+  const meta = { [KEY]: randomUUID() }
+  const terms = termsOf(await callTool(url, { ...order, meta }))
+  t.match(terms, { accepts: [{ amount: '40000' }], resource: { url: `mcp://tool/${CLAIMS_TOOL}` } })
+  const payment = await openWallet().createPaymentPayload(terms)
+  const task = await callTool(url, { ...order, meta: { ...meta, [PAYMENT]: payment }, ...TASKS })
+  expectShape(t, CreateTaskResultV2Schema, task)
+  const { result: cancelled } = await ask('tasks/cancel', String(task.taskId), { at: twin.address })
+  expectShape(t, CancelTaskResultV2Schema, cancelled)
+  t.match(await getTask(t, String(task.taskId)), { status: 'cancelled', result: undefined })
+  t.match(termsOf(await callTool(url, { ...order, meta })), { accepts: [{ amount: '40000' }] }, 'may be paid again')
+  const rows = await system.sql(
+    `select l.outcome, l.reason, l.amount_atomic::text amount from payment_ledger l
+     join verification_requests r on r.id = l.request_id where r.key_hash = sha256(convert_to($1, 'UTF8'))`,
+    [meta[KEY]],
+  )
+  t.same(rows, [{ outcome: 'failed', reason: 'cancelled', amount: '40000' }])
+
+  held.release()
+  const done = await callTool(url, { ...order, meta: { [KEY]: randomUUID(), [PAYMENT]: payment } })
+  const result = claimsResult.parse(done.structuredContent)
+  t.equal(result.claims[0]?.claim_as_read, 'The harbour of Kelby was opened in 1874.')
+  t.match(done.content[0]?.text, /^1\. not_assessed: It was opened in 1874\.[\s\S]*\n2\. not_assessed: Fishing/)
+  t.ok([...(done.content[0]?.text ?? '')].length <= 2000)
+  t.match(done._meta?.['x402/payment-response'], { success: true })
+  const recovered = await callTool(url, { ...order, args: {}, meta: { [TOKEN]: done._meta?.[TOKEN] } })
+  t.same(recovered.structuredContent, done.structuredContent)
+  await t.rejects(callTool(twin.address, order), { code: -32602 }, 'not listed where it is not switched on')
 })
 
 t.test('cancelled too late: it is acknowledged, and the result is paid for and kept', async (t) => {
