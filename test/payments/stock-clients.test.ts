@@ -3,7 +3,9 @@ import { wrapAxiosWithPayment } from '@x402/axios'
 import { decodePaymentResponseHeader, wrapFetchWithPayment, type x402Client } from '@x402/fetch'
 import axios from 'axios'
 import t, { type Test } from 'tap'
+import { claimsResult } from '../../server/interface/claims.ts'
 import { SOLANA_DEVNET } from '../../server/interface/networks.ts'
+import { priceOf } from '../../server/interface/price.ts'
 import { reconcile } from '../../server/payments/reconciliation.ts'
 import { openSolanaNetwork } from '../../server/payments/solana.ts'
 import { checkResult, type Result } from '../interface.schema.ts'
@@ -59,6 +61,17 @@ for (const { name, open } of chains)
         const got = await send(order.client, harness.system.url(BUY), order.body)
         await expectOne(t, harness, order, got)
       })
+    await t.test('three claims on one page', async (t) => {
+      const order = await harness.order()
+      const { source_url, claim } = order.body
+      const body = { source_url, claims: [claim, 'It has three piers.', 'Fishing ended in 1962.'] }
+      const got = await clients['@x402/fetch']!(order.client, harness.system.url(BUY), body)
+      t.equal(got.status, 200, JSON.stringify(got.result).slice(0, 300))
+      t.equal(claimsResult.parse(got.result).claims.length, 3)
+      t.equal(await order.spent(), BigInt(priceOf(3).atomic), 'charged once, by the number of claims')
+      t.equal(await order.earned(), BigInt(priceOf(3).atomic), 'and paid to us')
+      t.equal(order.fetches(), 1)
+    })
   })
 
 t.test('on Solana a payment names its request: the terms of either door are good at the other', async (t) => {

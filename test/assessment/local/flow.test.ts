@@ -1,7 +1,11 @@
 // The local assessor in a running service: nothing is sold before the weights are there, then verdicts are.
 import { randomUUID } from 'node:crypto'
 import t from 'tap'
+import { compareVerdicts, recomputableIn } from '../../../client/recomputation.ts'
+import { claimsResult } from '../../../server/interface/claims.ts'
 import type { CompletedResult } from '../../../server/interface/result.ts'
+import { assessLocally, loadVerifier, type Verifier } from '../../../workers/assessment/local/index.ts'
+import { readVerifierFiles } from '../../../workers/assessment/local/weights.ts'
 import { payingFetch, startSystem } from '../../system.ts'
 import { until } from '../../until.ts'
 
@@ -94,4 +98,37 @@ t.test('the same claim on the same text is read once, and costs no second readin
   t.not(again.request_id, first.request_id)
   await buy('/bridge', 'The Arvel Bridge is 413 metres long.')
   t.equal(await counted(), before + 1, 'another claim is another question')
+})
+
+async function recompute(verifier: Verifier, result: unknown) {
+  const given = recomputableIn(result)
+  if (typeof given === 'string') throw new Error(given)
+  const found = []
+  for (const { claim } of given.verdicts) found.push(await assessLocally(verifier, given.text, claim))
+  return compareVerdicts(given, found)
+}
+
+t.test('several claims on one page: a verdict for each, which is the same when it is made again', async (t) => {
+  const send = payingFetch()
+  const headers = { 'content-type': 'application/json', 'idempotency-key': randomUUID(), prefer: 'wait=25' }
+  const body = JSON.stringify({
+    source_url: system.site.url('/bridge'),
+    claims: ['It was opened in 1911.', 'It was opened in 1921.', 'The bridge was painted by an Italian artist.'],
+    context: 'The Arvel Bridge',
+  })
+  const ask = () => send(system.url('/api/agent/v1/verify-claims'), { method: 'POST', headers, body })
+  let answer = await ask()
+  while (answer.status === 202) answer = await ask()
+  t.equal(answer.status, 200)
+  const result = claimsResult.parse(await answer.json())
+  t.same(
+    result.claims.map(({ claim_support }) => claim_support),
+    ['supports', 'contradicts', 'insufficient_evidence'],
+  )
+  t.equal(result.claims[1]?.claim_as_read, 'The Arvel Bridge was opened in 1921.')
+  await using verifier = await loadVerifier(readVerifierFiles())
+  t.match(await recompute(verifier, result), { ok: true })
+  const [first, ...others] = result.claims
+  const forged = { ...result, claims: [{ ...first!, claim_support: 'contradicts' as const }, ...others] }
+  t.match(await recompute(verifier, forged), { ok: false, detail: /^claim 1: claim_support/ })
 })
