@@ -2,17 +2,12 @@
 // their form is checked before anything is drawn.
 import { timestamp } from '../attestation.ts'
 import { inWords } from '../document-words.ts'
+import type { CheckedQuote } from '../quote-check.ts'
 import { either, integer, list, literal, object, type Shape, text } from '../shape.ts'
 import { inFigures, type Tone } from './parts.ts'
 
 /** One quotation that was looked for in the text of a page. Offsets are in code points, the end exclusive. */
-export interface LookedFor {
-  quote: string
-  match: 'exact' | 'typographic' | 'near' | 'absent'
-  start: number | null
-  end: number | null
-  quote_sha256: string
-  fragment_url: string | null
+export interface LookedFor extends Omit<CheckedQuote, 'nearest'> {
   nearest: { text: string; start: number; end: number } | null
   /** Of the page's text in UTF-8. */
   text_sha256: string
