@@ -26,7 +26,7 @@ t.test('a whole purchase, printed step by step, and its receipt checked by opens
     /claim {4}The lighthouse is 35 metres high\.\n +verdict {2}contradicts\n +contradicts: ".*21 metres/,
     /claim {4}The harbour was the largest in the county\.\n +verdict {2}insufficient_evidence\n/,
     /claim {4}The water at the beach is clean enough to drink\.\n +verdict {2}insufficient_evidence\n/,
-    /ok recomputed: the same/,
+    /ok +recomputed: the verifier says the same: supports\n/,
     /\n {2}npx node client\/cli\.ts buy .*\n {2}npx node client\/cli\.ts mcp .*\n {2}open http:\/\/127\.0\.0\.1:\d+\/verify\n$/,
   ])
     t.match(stdout, line)
