@@ -15,6 +15,7 @@ import { semanticAssessor } from '../workers/assessment/semantic/assessor.ts'
 import { type Item, readLabels } from './eval/labels.ts'
 import { forMachines, measureMarked, partOfPage, printMarked } from './eval/marked.ts'
 import { openOracle } from './eval/oracle.ts'
+import { openPurchases } from './eval/purchases.ts'
 import { saveMarked, saveRun } from './eval/record.ts'
 import { flawsOf, type Outcome, printScore } from './eval/score.ts'
 import { openSilentServer } from './eval/silent-server.ts'
@@ -39,7 +40,7 @@ async function run(): Promise<boolean> {
     summary: 'measure how well claims are assessed',
     operands: ['[SET...]'],
     usage:
-      '[--assessor NAME]... [--limit N | --sample N] [--long] [--fresh] [--save] | --data [--part PART] [--limit N] [--json] [--save]',
+      '[--assessor NAME]... [--limit N | --sample N] [--long] [--service] [--fresh] [--save] | --data [--part PART] [--limit N] [--json] [--save]',
     about: ABOUT,
     examples: [
       'npm run eval',
@@ -64,6 +65,11 @@ async function run(): Promise<boolean> {
         help: 'say in what is kept that nothing was tuned on the set; the own set is fresh for the local verifier',
       },
       long: { type: 'boolean', default: false, help: 'measure pages of 100,000 code points instead' },
+      service: {
+        type: 'boolean',
+        default: false,
+        help: 'with --assessor local: start the service, serve each page over HTTPS, and buy each\nverdict, so that retrieval and extraction are part of what is measured',
+      },
       save: {
         type: 'boolean',
         default: false,
@@ -93,6 +99,8 @@ async function run(): Promise<boolean> {
   const sets = named.length > 0 ? named : [OWN_SET]
   if (values.save && (limit !== undefined || values.long))
     refuse(NAME, '--save keeps whole sets or samples: leave out --limit and --long.')
+  if (values.service && (names.some((name) => name !== 'local') || values.long))
+    refuse(NAME, '--service goes with --assessor local alone, and not with --long.')
   const unknown = names.find((name) => !NAMES.some((known) => known === name))
   if (unknown !== undefined) refuse(NAME, `--assessor ${unknown} is none of ${NAMES.join(', ')}.`)
   let isSound = true
@@ -105,6 +113,7 @@ async function run(): Promise<boolean> {
         (await runOne(name as Name, { set, items, of: all.length }, threads, {
           long: values.long,
           save: values.save,
+          service: values.service,
           fresh: values.fresh || (set === OWN_SET && name === 'local'),
         })) && isSound
   }
@@ -160,6 +169,8 @@ interface SetOfItems {
 interface RunOptions {
   long: boolean
   save: boolean
+  /** Whether a started service gives the verdicts. */
+  service: boolean
   fresh: boolean
 }
 
@@ -167,8 +178,9 @@ async function runOne(
   name: Name,
   { set, items, of }: SetOfItems,
   threads: Threads,
-  { long, save, fresh }: RunOptions,
+  { long, save, service, fresh }: RunOptions,
 ): Promise<boolean> {
+  if (service) return await runPurchases({ set, items, of }, { save, fresh })
   await using opened = new AsyncDisposableStack()
   const openFake = () => (long ? openSilentServer() : openOracle(items))
   const oracle = name === 'oracle' ? opened.use(await openFake()) : null
@@ -180,7 +192,7 @@ async function runOne(
     await measureStillness(`${name}: ${assessor.procedure}`, assessor, 'The harbour was opened in 1874.')
     return true
   }
-  const outcomes = await assessAll(items, assessor, atOnce())
+  const outcomes = await inParallel(items, (item) => assessOne(item, assessor), atOnce())
   const sum = async (metric: string) =>
     (await metrics.registry.getSingleMetric(metric)?.get())?.values.reduce((total, { value }) => total + value, 0)
   const isPriced = config.model?.prices != null
@@ -191,7 +203,7 @@ async function runOne(
   printScore(`${name}: ${assessor.procedure}`, outcomes, cost)
   if (save && name !== 'oracle') {
     const { procedure } = assessor
-    await saveRun({ assessment: name, procedure, set, of, fresh, isOwn: set === OWN_SET, outcomes })
+    await saveRun({ assessment: name, procedure, set, of, fresh, isOwn: set === OWN_SET, through: 'text', outcomes })
   }
   return outcomes.every((outcome) => flawsOf(outcome).length === 0)
 
@@ -206,6 +218,33 @@ async function runOne(
     if (name === 'literal') return 2
     return name === 'local' ? config.assessment.verifierThreads : config.assessment.concurrency
   }
+}
+
+/** The verdicts of the local verifier, each bought from a started service. */
+async function runPurchases(
+  { set, items, of }: SetOfItems,
+  { save, fresh }: Pick<RunOptions, 'save' | 'fresh'>,
+): Promise<boolean> {
+  await using purchases = await openPurchases(items)
+  const outcomes = await inParallel(items, (item) => purchases.buy(item), purchases.atOnce + 1)
+  const { procedure } = purchases
+  printScore(`local, bought from a service: ${procedure}`, outcomes, { tokens: 0, usd: null })
+  const others = outcomes.filter(
+    ({ item }, i) => item.observation.source.text_sha256 !== items[i]?.observation.source.text_sha256,
+  )
+  console.log(`pages read with another text than the set's: ${others.length}`)
+  if (save)
+    await saveRun({
+      assessment: 'local',
+      procedure,
+      set,
+      of,
+      fresh,
+      isOwn: set === OWN_SET,
+      through: 'service',
+      outcomes,
+    })
+  return outcomes.every((outcome) => outcome.found !== null && flawsOf(outcome).length === 0)
 }
 
 async function buildSemantic(
@@ -229,13 +268,17 @@ async function buildSemantic(
 }
 
 /** So many at once, in the order of the set. */
-async function assessAll(items: readonly Item[], assessor: Assessor, atOnce: number): Promise<Outcome[]> {
+async function inParallel(
+  items: readonly Item[],
+  measure: (item: Item) => Promise<Outcome>,
+  atOnce: number,
+): Promise<Outcome[]> {
   const outcomes: Outcome[] = new Array(items.length)
   let next = 0
   const work = async () => {
     while (next < items.length) {
       const at = next++
-      outcomes[at] = await assessOne(items[at]!, assessor)
+      outcomes[at] = await measure(items[at]!)
     }
   }
   await Promise.all(Array.from({ length: atOnce }, work))

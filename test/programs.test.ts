@@ -19,7 +19,10 @@ const PROGRAMS: Record<string, { file: string; names: RegExp[] }> = {
     file: 'bench/chaos.ts',
     names: [/--seed N/, /--minutes N/, /^ {2}house {2,}\w/m],
   },
-  'npm run eval --': { file: 'bench/eval.ts', names: [/--data/, /--part PART/, /--save/, /ANTHROPIC_API_KEY/] },
+  'npm run eval --': {
+    file: 'bench/eval.ts',
+    names: [/--data/, /--service/, /--part PART/, /--save/, /ANTHROPIC_API_KEY/],
+  },
   'node bench/text.ts': { file: 'bench/text.ts', names: [/--quick/, /--data FILE/, /--hostile/] },
   'node bench/fidelity.ts': { file: 'bench/fidelity.ts', names: [/--data PATH/, /--half HALF/, /--diff/] },
   'npm run image --': { file: 'ops/image-steps.ts', names: [/--by-steps/] },
@@ -30,7 +33,10 @@ const PROGRAMS: Record<string, { file: string; names: RegExp[] }> = {
 const WRONG: Record<string, [string[], RegExp][]> = {
   'npm run bench --': [[['recepts'], /No part is called recepts: there are admission, /]],
   'npm run chaos --': [[['house', '--minutes', 'x'], /--minutes x is no number above 0\./]],
-  'npm run eval --': [[['--assessor', 'me'], /--assessor me is none of literal, local, semantic, oracle\./]],
+  'npm run eval --': [
+    [['--assessor', 'me'], /--assessor me is none of literal, local, semantic, oracle\./],
+    [['--service'], /--service goes with --assessor local alone/],
+  ],
   'node bench/text.ts': [[['--hostile', '--reader', 'x'], /No reader is called x: there are /]],
   'node bench/fidelity.ts': [
     [[], /Without --data there are no pages\./],

@@ -38,6 +38,7 @@ export interface Measured {
   fresh: boolean
   /** Whether the set lies in the repository, so that its claims may be shown. */
   isOwn: boolean
+  through: AccuracyRun['through']
   outcomes: readonly Outcome[]
 }
 
@@ -111,7 +112,7 @@ async function measuredCommit(): Promise<string | null> {
 }
 
 export async function recordOf(measured: Measured): Promise<AccuracyRun> {
-  const { assessment, procedure, set, of, fresh, isOwn, outcomes } = measured
+  const { assessment, procedure, set, of, fresh, isOwn, through, outcomes } = measured
   const assessed = outcomes.filter(({ found }) => found !== null)
   const quotes = assessed.reduce((sum, { found }) => sum + (found?.evidence.length ?? 0), 0)
   const answerable = assessed.filter(({ item }) => item.passage !== undefined)
@@ -132,6 +133,7 @@ export async function recordOf(measured: Measured): Promise<AccuracyRun> {
     commit: await measuredCommit(),
     weights_sha256: assessment === 'local' ? settings.weights_sha256 : null,
     fresh,
+    through,
     assessed: assessed.length,
     matrix: matrixOf(assessed),
     words:

@@ -71,7 +71,8 @@ export const READING = `Brackets are Wilson's intervals for 95 of 100. *Definite
 \`insufficient_evidence\` or \`mixed\`. *Right of definite* is the precision. *Wrong way* is \`supports\` in place of \`contradicts\` or the
 reverse, among claims that are one of them. On a *fresh* set nothing was trained or tuned. A sample has the claims whose ids have
 the smallest SHA-256. *BM25 with words* has no model: it compares the words, numbers and negations of the best sentence with the
-claim's. Pages come as text here: retrieval and extraction are not part of these figures.`
+claim's. *Bought*: each page was served over HTTPS and each verdict bought from a started service, so retrieval and extraction are
+part of the figures; otherwise the pages came as text.`
 
 /** Tables in plain text, the same for the page and the document: headings, rows, and how many columns at the end are figures. */
 export interface Rows {
@@ -88,8 +89,14 @@ export function summaryRows(runs: readonly AccuracyRun[]): Rows {
   }
   return {
     headings: ['set', 'by', 'definite', 'right of definite', 'of `supports`', 'of `contradicts`', 'wrong way'],
-    rows: runs.flatMap(({ set, assessment, fresh, matrix, words }) => [
-      row([`${set.name}, ${fresh ? 'fresh' : 'not fresh'}, ${sizeOf(set)}`, assessment], matrix),
+    rows: runs.flatMap(({ set, assessment, fresh, through, matrix, words }) => [
+      row(
+        [
+          `${set.name}, ${fresh ? 'fresh' : 'not fresh'}, ${sizeOf(set)}`,
+          through === 'service' ? `${assessment}, bought` : assessment,
+        ],
+        matrix,
+      ),
       ...(words ? [row([set.name, 'BM25 with words'], words)] : []),
     ]),
     figures: 5,

@@ -25,6 +25,11 @@ export interface AccuracyRun {
   weights_sha256: string | null
   /** Whether nothing was tuned on this set: neither rules, nor thresholds, nor weights. */
   fresh: boolean
+  /**
+   * `service`: each page was served over HTTPS and each verdict bought from a started service. `text`: the assessor was given the
+   * text of the page.
+   */
+  through: 'service' | 'text'
   /** Items for which the assessor gave an answer. */
   assessed: number
   /** How many items with a label (outside) got a verdict (inside). */

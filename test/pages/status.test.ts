@@ -142,6 +142,7 @@ t.test('a run is recorded with its matrix, its abstentions and every failure', a
     of: 5,
     fresh: true,
     isOwn: true,
+    through: 'text',
     outcomes,
   })
   t.match(run, {
