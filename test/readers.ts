@@ -10,6 +10,7 @@ import { readHtml } from '../client/report/html.ts'
 import { readMarkdown } from '../client/report/markdown.ts'
 import { type Report, UnreadableReportError } from '../client/report/report.ts'
 import { findTextDirective } from '../client/text-fragment.ts'
+import { MAX_REPLY_BYTES, openTimestampVerifier } from '../client/timestamp.ts'
 import { LIMITS } from '../server/interface/limits.ts'
 import { putJournalSlot } from '../server/journal/operations.ts'
 import { MAX_SLOT_BYTES } from '../server/journal/slots.ts'
@@ -129,6 +130,28 @@ const result = (text: string, quotes: number) => ({
   },
 })
 
+/** Values in DER that hold many others, or one in the other, in bytes of latin1. */
+const UNITS_OF_DER = [
+  '\x30\x80',
+  '\x30\x82\xff\xff',
+  '\x05\x00',
+  '\x02\x01\x01',
+  '\x24\x80',
+  '\xa0\x80',
+  '\x06\x01\xff',
+  '0\x03\x02\x01\x00',
+]
+const replies = Object.fromEntries(
+  UNITS_OF_DER.map((unit) => [
+    `${JSON.stringify(unit)} again and again`,
+    (size: number) => {
+      const content = fill(size, unit)
+      return `\x30\x83${String.fromCharCode(content.length >> 16, (content.length >> 8) & 255, content.length & 255)}${content}`
+    },
+  ]),
+)
+const timestamps = await openTimestampVerifier('')
+
 const files = { ...hostileFiles, ...resultOf }
 
 const json = (text: string) => {
@@ -183,6 +206,11 @@ export const readers: Readonly<Record<string, Reader>> = {
     read: (text) => verifyDocument(chunksOf(text)(), { keys: [] }),
   },
   'JSON that is signed': { limit: 4_194_304, inputs: { ...files, ...generated }, read: json },
+  'replies of time-stamp authorities': {
+    limit: MAX_REPLY_BYTES - 64,
+    inputs: replies,
+    read: (text) => timestamps.verify(Buffer.from(text, 'latin1'), encoder.encode('x')),
+  },
   'values of the journal': {
     limit: MAX_SLOT_BYTES,
     inputs: generated,
