@@ -12,6 +12,7 @@ import { chmod, mkdtemp, rm, statfs } from 'node:fs/promises'
 import { constants, freemem, tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { openEmbeddedPostgres } from '../server/db/embedded.ts'
+import { readProcessor } from './processor.ts'
 import type { Sums } from './suite.ts'
 
 interface Result extends Sums {
@@ -32,7 +33,14 @@ async function run(args: string[]): Promise<Result> {
     url = cleanup.use(postgres).adminUrl
   }
   // `await`, or the database would end as soon as the tests have started.
-  return await runSuite(args, { ...process.env, TEST_DATABASE_URL: url }, signals)
+  const result = await runSuite(args, { ...process.env, TEST_DATABASE_URL: url }, signals)
+  if (args.includes('--slowest')) {
+    const { ended, running } = readProcessor()
+    console.log(
+      `processor: ${Math.round(ended / 1000)} s of the tests, ${Math.round(running / 1000)} s of the database`,
+    )
+  }
+  return result
 }
 
 /**

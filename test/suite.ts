@@ -34,7 +34,7 @@ const { values: options, positionals } = parseArgs({
     only: { type: 'boolean', default: false },
     // Of the pages, in .tap/pages/, for people.
     pictures: { type: 'boolean', default: false },
-    // Time of each file, and of its own process in it: without the programs that it starts.
+    // Time of each file, and of the processor in it: of its own process, and of the programs that it starts, without the database.
     slowest: { type: 'boolean', default: false },
     tap: { type: 'boolean', default: false },
     // Of one file, in seconds. Generous: a machine under load is no failure.
@@ -70,7 +70,6 @@ async function runFiles(files: string[]): Promise<Sums> {
   })
   suite.on('subtestEnd', (file) => {
     const milliseconds = performance.now() - (begun.get(file) ?? performance.now())
-    if (!file.name.includes('{')) times.push({ file: file.name, milliseconds })
     if (isBroken(file)) broken++
     // tap reads the number of jobs before each start.
     if (timed.includes(file.name) && --timedLeft === 0) setJobs()
@@ -88,9 +87,9 @@ async function runFiles(files: string[]): Promise<Sums> {
   for (const point of skipped) console.log(`skipped: ${nameOf(point)}: ${point.skip || point.todo}`)
   if (options.slowest) {
     times.sort((a, b) => b.milliseconds - a.milliseconds)
-    for (const { file, milliseconds, cpu } of times.slice(0, SLOWEST))
+    for (const { file, milliseconds, own, programs } of times.slice(0, SLOWEST))
       console.log(
-        `slowest: ${seconds(milliseconds)}${cpu === undefined ? '' : ` (${seconds(cpu)} of processor)`} ${file}`,
+        `slowest: ${seconds(milliseconds)} (processor: ${seconds(own)}, its programs ${seconds(programs)}) ${file}`,
       )
   }
   const { pass, fail } = suite.counts
@@ -165,6 +164,7 @@ function add(suite: Pick<Test, 'spawn'>, files: string[]): void {
     TEST_FILE_TIMEOUT_MS: String(fileTimeout),
     TAP_TIMEOUT: String(timeout / 1000),
     TAP_ONLY: options.only ? '1' : '0',
+    ...(options.slowest ? { TEST_SLOWEST: '1' } : {}),
     ...(options.pictures ? { TEST_PICTURES: '1' } : {}),
     ...(options.grep ? { TAP_GREP: options.grep.join('\n') } : {}),
   }
@@ -172,10 +172,11 @@ function add(suite: Pick<Test, 'spawn'>, files: string[]): void {
   const stdio: StdioOptions = ['pipe', 'pipe', 'pipe']
   const running = suite.spawn('env', args, { name: nameGroup(files), cwd: ROOT, env, stdio, timeout, buffered: true })
   const { subtest } = running as { subtest?: Spawn | null }
-  // together.ts says after each of several files how long it took.
+  // together.ts says after each file how long it took.
   subtest?.parser.on('comment', (text: string) => {
-    const [, milliseconds, cpu, file] = /^# took (\d+) (\d+) (\S+)/.exec(text) ?? []
-    if (file !== undefined) times.push({ file, milliseconds: Number(milliseconds), cpu: Number(cpu) })
+    const [, milliseconds, own, programs, file] = /^# took (\d+) (\d+) (\d+) (\S+)/.exec(text) ?? []
+    if (file === undefined) return
+    times.push({ file, milliseconds: Number(milliseconds), own: Number(own), programs: Number(programs) })
   })
   subtest?.once('process', ({ stderr }) => {
     stderr
@@ -184,8 +185,8 @@ function add(suite: Pick<Test, 'spawn'>, files: string[]): void {
   })
 }
 
-/** `cpu` is known for files that shared a process. */
-const times: { file: string; milliseconds: number; cpu?: number }[] = []
+/** In milliseconds. */
+const times: { file: string; milliseconds: number; own: number; programs: number }[] = []
 const stderrOf = new WeakMap<Base, string>()
 
 /** A line, and below it each failure and what the file wrote to stderr. */

@@ -6,6 +6,7 @@ import { Socket } from 'node:net'
 import { resolve } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { endings } from './endings.ts'
+import { readProcessor } from './processor.ts'
 import { t } from './tap.ts'
 
 // The end of stdin says that the process that started this one was killed. Without this, the tests would go on for ever.
@@ -26,8 +27,7 @@ async function runAfterEachOther(): Promise<void> {
   }
   for (const file of files) {
     const { total } = t.counts
-    const begun = performance.now()
-    const cpu = process.cpuUsage()
+    const sayWhatItTook = measure(file)
     t.comment(file)
     const timer = setTimeout(() => endLate(file), fileTimeoutMs)
     // The import rejects if the file throws outside of its tests. The next file runs all the same.
@@ -35,13 +35,24 @@ async function runAfterEachOther(): Promise<void> {
     await untilIdle()
     for (const teardown of teardowns.splice(0)) await teardown()
     clearTimeout(timer)
-    const { user, system } = process.cpuUsage(cpu)
-    // Read by suite.ts.
-    t.comment(`took ${Math.round(performance.now() - begun)} ${Math.round((user + system) / 1000)} ${file}`)
+    sayWhatItTook()
     if (t.counts.total === total) t.fail(`${file} has no tests`)
   }
   await endings.disposeAsync()
   t.end()
+}
+
+/** With `--slowest`: begins to measure a file. What is returned says how long it took, for suite.ts. */
+function measure(file: string): () => void {
+  if (process.env.TEST_SLOWEST !== '1') return () => {}
+  const begun = performance.now()
+  const before = readProcessor()
+  return () => {
+    const { own, ended, running } = readProcessor()
+    const programs = ended + running - before.ended - before.running
+    const took = [performance.now() - begun, own - before.own, programs]
+    t.comment(`took ${took.map(Math.round).join(' ')} ${file}`)
+  }
 }
 
 /** Fails the test at hand, with what is open, and ends the process. */
@@ -61,7 +72,9 @@ function load(file: string): Promise<unknown> {
 // One file is free to set up the test of its process.
 if (files.length > 1) await runAfterEachOther()
 else {
+  const sayWhatItTook = measure(files[0] ?? '')
   await load(files[0] ?? '')
   await untilIdle()
+  sayWhatItTook()
   await endings.disposeAsync()
 }
