@@ -6,15 +6,11 @@ import { existsSync, mkdirSync, readFileSync, symlinkSync } from 'node:fs'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { extname, join } from 'node:path'
-import { chromium } from 'playwright-core'
 import t, { type Test } from 'tap'
 import { findTextDirective, fragmentUrl } from '../../client/citation.ts'
+import { sharedBrowser, noBrowser as skip } from '../browser.ts'
 
 const ROOT = join(import.meta.dirname, '../..')
-const BROWSER = ['/usr/bin/chromium', '/usr/bin/chromium-browser', '/usr/bin/google-chrome'].find((path) =>
-  existsSync(path),
-)
-const skip = BROWSER ? false : 'there is no Chromium in /usr/bin: nothing is tried in a browser'
 
 const IMPORTS = {
   '@noble/ed25519': '/modules/@noble/ed25519/index.js',
@@ -57,12 +53,6 @@ async function serve(t: Test, folder: string, pages: Record<string, string>): Pr
   await once(server, 'listening')
   t.teardown(() => new Promise((closed) => server.close(closed).closeAllConnections()))
   return `http://127.0.0.1:${(server.address() as AddressInfo).port}`
-}
-
-async function openBrowser(t: Test) {
-  const browser = await chromium.launch({ executablePath: BROWSER, args: ['--no-sandbox', '--disable-gpu'] })
-  t.teardown(() => browser.close())
-  return browser
 }
 
 /**
@@ -127,7 +117,8 @@ interface Judged {
 
 t.test('the compiled modules verify the golden vectors in Chromium', { skip }, async (t) => {
   const url = await serve(t, await compile(t), { '/': PAGE })
-  const page = await (await openBrowser(t)).newPage()
+  const browser = await sharedBrowser()
+  await using page = await browser.newPage()
   const errors: Error[] = []
   page.on('pageerror', (error) => void errors.push(error))
   await page.goto(`${url}/`)
@@ -147,7 +138,7 @@ t.test('a link with a text fragment leads to its quote in Chromium', { skip }, a
   const lines = [...filler, first, ...filler, second, ...filler]
   const html = lines.map((line) => `<p>${line.replace('&', '&amp;')}</p>`).join('\n')
   const url = await serve(t, t.testdir({}), { '/long': `<!doctype html><meta charset="utf-8">${html}` })
-  const browser = await openBrowser(t)
+  const browser = await sharedBrowser()
   const text = lines.join('\n')
   /** The numbers of the paragraphs that are in view, after the browser has gone to the address. */
   const seen = async (address: string) => {
