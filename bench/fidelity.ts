@@ -6,8 +6,8 @@ import { readdirSync, readFileSync, statSync } from 'node:fs'
 import { basename, join } from 'node:path'
 import { gunzipSync } from 'node:zlib'
 import { composeCharacters } from '../workers/text/characters.ts'
-import { Lines } from '../workers/text/lines.ts'
-import { addVisibleText } from '../workers/text/visible-text.ts'
+import { Lines } from '../workers/text/page/lines.ts'
+import { addVisibleText } from '../workers/text/page/visible-text.ts'
 import { readCall, refuse } from './program.ts'
 
 interface Sample {

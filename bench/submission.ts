@@ -1,9 +1,9 @@
 // Paid POSTs per second over HTTP: signature checked, request stored durably, 202 answered. Beside it the stock check of the signature
 // alone, by viem on two threads, and as a ceiling the service's own check.
 import { randomUUID } from 'node:crypto'
-import { openOfflineFacilitator } from '../server/payments/offline-facilitator.ts'
-import { recoverSigner } from '../server/payments/signature-thread.ts'
-import type { SignedTransfer } from '../server/payments/signed-transfer.ts'
+import { recoverSigner } from '../server/payments/chains/signature-thread.ts'
+import type { SignedTransfer } from '../server/payments/chains/signed-transfer.ts'
+import { openOfflineFacilitator } from '../server/payments/facilitators/offline-facilitator.ts'
 import { openThreads } from '../server/threads/pool.ts'
 import { openChild } from './child.ts'
 import { openGenerator } from './generator.ts'

@@ -14,8 +14,8 @@ import { type ChangeListener, openChangeListener } from './db/change-events.ts'
 import { type AvailabilityChange, type Database, openDatabase } from './db/pool.ts'
 import { openSlotReads, type SlotReads } from './journal/slots.ts'
 import type { Presence } from './operate/presence.ts'
+import { openOfflineFacilitator } from './payments/facilitators/offline-facilitator.ts'
 import { type BindingReads, openBindingReads } from './payments/known-payments.ts'
-import { openOfflineFacilitator } from './payments/offline-facilitator.ts'
 import type { Facilitator } from './payments/x402.ts'
 import { checkTail } from './receipts/audit.ts'
 import { type Chain, openChain } from './receipts/chain.ts'
@@ -173,7 +173,7 @@ async function openFacilitator(
 ): Promise<Facilitator> {
   if (config.paymentMode === 'offline')
     return openOfflineFacilitator({ payTo: config.payToEvm, threads: tools.threads })
-  const { openLiveFacilitator } = await import('./payments/live-setup.ts')
+  const { openLiveFacilitator } = await import('./payments/facilitators/live-setup.ts')
   return openLiveFacilitator(config, log, tools)
 }
 

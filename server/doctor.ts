@@ -115,7 +115,7 @@ function checkMetrics({ operatorToken, paymentMode, offlinePublic }: Config): Fi
 /** The checks that the processes make when they start. There a problem prevents the start only if payments would be lost. */
 async function checkPayments(config: Config): Promise<Finding[]> {
   if (config.paymentMode === 'offline') return []
-  const { inspectPayments } = await import('./payments/live-setup.ts')
+  const { inspectPayments } = await import('./payments/facilitators/live-setup.ts')
   const found = await inspectPayments(config)
   return found.map(({ verdict, ...rest }) => ({ ok: verdict === 'right', ...rest }))
 }

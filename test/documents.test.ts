@@ -93,7 +93,7 @@ t.test('every npm script that is named exists', async (t) => {
 })
 
 t.test('every operator command that is named exists', async (t) => {
-  const help = globSync('server/{,*/}{cli,commands,*-command}.ts', { cwd: root }).map(read).join('\n')
+  const help = globSync('server/{{,*/}{cli,commands},*/commands/*}.ts', { cwd: root }).map(read).join('\n')
   const unknown = inDocuments((text) =>
     [...text.matchAll(/\bcli -- ([a-z-]+)(?: (--)?([a-z-]+))?/g)]
       .filter(([, one, option, two]) => !isCommand(help, one ?? '') && !isCommand(help, `${one} ${option ?? ''}${two}`))
@@ -104,7 +104,7 @@ t.test('every operator command that is named exists', async (t) => {
   t.ok(isCommand(help, 'requests') && !isCommand(help, 'requests lose'))
 })
 
-/** Commands are members of the tables in cli.ts and the files `commands.ts` and `-command.ts`, or the word before several. */
+/** Commands are members of the tables in cli.ts and the files `commands.ts` and those in `commands/`, or the word before several. */
 function isCommand(source: string, name: string): boolean {
   if (new RegExp(`^  '${name} \\w[^']*': \\{$`, 'm').test(source)) return true
   return new RegExp(`^  '?${name}'?: \\{$`, 'm').test(source)

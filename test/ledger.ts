@@ -1,7 +1,7 @@
 // A stand-in for a facilitator and its chain. Every charge is a row in the database of the test, so a second charge of an
 // authorization is detected across processes. A second table counts the calls that cost something.
 import pg from 'pg'
-import { openOfflineFacilitator } from '../server/payments/offline-facilitator.ts'
+import { openOfflineFacilitator } from '../server/payments/facilitators/offline-facilitator.ts'
 import type { Facilitator, OfferedPayment, PaymentIdentity } from '../server/payments/x402.ts'
 
 export interface Ledger extends AsyncDisposable {

@@ -28,7 +28,7 @@ import { BEAT_SECONDS, STALE_SECONDS } from '../workers/beat.ts'
 import { KEEP_SECONDS } from '../workers/retrieval/cache.ts'
 import { MAX_PAUSE_SECONDS } from '../workers/retrieval/origin-wait.ts'
 import { matchingSteps, readingSteps } from '../workers/text/budget.ts'
-import { maxAttributes, maxAttributesOfPage, maxDepth, maxNodes } from '../workers/text/markup.ts'
+import { maxAttributes, maxAttributesOfPage, maxDepth, maxNodes } from '../workers/text/page/markup.ts'
 
 const root = join(import.meta.dirname, '..')
 const page = readFileSync(join(root, 'SECURITY.md'), 'utf8')

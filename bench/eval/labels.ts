@@ -22,7 +22,7 @@ import { gunzipSync } from 'node:zlib'
 import { z } from 'zod'
 import type { Observation } from '../../server/interface/observation.ts'
 import type { Threads } from '../../server/threads/pool.ts'
-import { extractText } from '../../workers/text/extraction.ts'
+import { extractText } from '../../workers/text/page/extraction.ts'
 
 export const VERDICTS = ['supports', 'contradicts', 'mixed', 'insufficient_evidence'] as const
 export type Label = (typeof VERDICTS)[number]

@@ -2,7 +2,7 @@
 // address leads here, and nothing here leads to the network.
 
 import { OBSERVATION_PROCEDURE } from '../../workers/retrieval/procedure.ts'
-import { extractText } from '../../workers/text/extraction.ts'
+import { extractText } from '../../workers/text/page/extraction.ts'
 import { AppError } from '../errors.ts'
 import { LIMITS } from '../interface/limits.ts'
 import type { Observation } from '../interface/observation.ts'

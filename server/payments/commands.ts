@@ -85,7 +85,7 @@ function printUnresolved(found: readonly Unresolved[]) {
 
 async function openChains(config: Config, opened: AsyncDisposableStack) {
   if (config.paymentMode === 'offline') return []
-  const { openNetworks } = await import('./live-setup.ts')
+  const { openNetworks } = await import('./facilitators/live-setup.ts')
   return openNetworks(config, opened)
 }
 

@@ -2,8 +2,8 @@
 // entry, and writes the verdicts into the ledger.
 import type { Database } from '../db/pool.ts'
 import { isPrice } from '../interface/price.ts'
+import type { Income, PaymentNetwork } from './chains/payment-network.ts'
 import { isSettledElsewhere, type LedgerEntry, readLedger, recordVerdict } from './ledger.ts'
-import type { Income, PaymentNetwork } from './payment-network.ts'
 
 export interface Reconciliation {
   agrees: number

@@ -8,7 +8,7 @@ import {
   semanticFlagMeanings,
 } from '../../workers/assessment/risk-flags.ts'
 import { pageFlagMeanings, retrievalRiskFlags } from '../../workers/retrieval/risk-flags.ts'
-import { riskFlagMeanings as textFlagMeanings } from '../../workers/text/risk-flags.ts'
+import { riskFlagMeanings as textFlagMeanings } from '../../workers/text/page/risk-flags.ts'
 import { riskFlag } from '../interface/result.ts'
 import { defineExchange } from '../operation.ts'
 

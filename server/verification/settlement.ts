@@ -1,6 +1,6 @@
 // The stage of a verification in which money may move: from the assessed request to the entry in the ledger.
 import { transact } from '../db/pool.ts'
-import { askTraced } from '../payments/facilitator-span.ts'
+import { askTraced } from '../payments/facilitators/facilitator-span.ts'
 import { openPayload } from '../payments/seal.ts'
 import type { OfferedPayment, PaymentPayload, SettlementIntent } from '../payments/x402.ts'
 import { annotate } from '../tracing/spans.ts'

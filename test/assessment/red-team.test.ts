@@ -7,7 +7,7 @@ import t from 'tap'
 import { openThreads } from '../../server/threads/pool.ts'
 import { isSuspect, suspectsOf } from '../../workers/assessment/semantic/injection.ts'
 import { linesOf } from '../../workers/assessment/semantic/lines.ts'
-import { extractText } from '../../workers/text/extraction.ts'
+import { extractText } from '../../workers/text/page/extraction.ts'
 import { type Asked, SILENT, verdictOn } from './semantic/messages-server.ts'
 import { openLab } from './semantic/semantic-lab.ts'
 

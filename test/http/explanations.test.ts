@@ -8,7 +8,7 @@ import { configuredMethodologies, explain } from '../../server/verification/meth
 import { semanticProcedure } from '../../workers/assessment/procedure.ts'
 import { literalFlagMeanings, semanticFlagMeanings } from '../../workers/assessment/risk-flags.ts'
 import { pageFlagMeanings, retrievalRiskFlags } from '../../workers/retrieval/risk-flags.ts'
-import { riskFlagMeanings as textFlagMeanings } from '../../workers/text/risk-flags.ts'
+import { riskFlagMeanings as textFlagMeanings } from '../../workers/text/page/risk-flags.ts'
 import { openAccountHarness } from '../accounts/harness.ts'
 import { expectCompleted } from '../interface.schema.ts'
 import { payingFetch, startSystem } from '../system.ts'

@@ -3,7 +3,7 @@ import { randomBytes } from 'node:crypto'
 import type { Address, Hex } from 'viem'
 import type { PrivateKeyAccount } from 'viem/accounts'
 import { EVM_NETWORKS } from '../../server/interface/networks.ts'
-import { TRANSFER_TYPES } from '../../server/payments/signed-transfer.ts'
+import { TRANSFER_TYPES } from '../../server/payments/chains/signed-transfer.ts'
 import type { EvmChain } from './evm-chain.ts'
 
 export interface Authorization {

@@ -2,7 +2,7 @@
 import { generateKeyPairSync, type KeyObject, verify } from 'node:crypto'
 import t from 'tap'
 import { isCdpSecret, readCdpSecret } from '../../server/config/cdp-key.ts'
-import { cdpHeaders, signCdpToken } from '../../server/payments/cdp.ts'
+import { cdpHeaders, signCdpToken } from '../../server/payments/facilitators/cdp.ts'
 
 const ed25519 = generateKeyPairSync('ed25519')
 const ec = generateKeyPairSync('ec', { namedCurve: 'P-256' })

@@ -3,7 +3,7 @@ import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { json } from 'node:stream/consumers'
 import t from 'tap'
-import { openEvmReader, type Usage } from '../../server/payments/evm-reader.ts'
+import { openEvmReader, type Usage } from '../../server/payments/chains/evm-reader.ts'
 import {
   type Authorization,
   cancelAuthorization,

@@ -3,7 +3,7 @@
 import { randomBytes } from 'node:crypto'
 import t, { type Test } from 'tap'
 import type { Hex } from 'viem'
-import { openLiveFacilitator } from '../../server/payments/live-setup.ts'
+import { openLiveFacilitator } from '../../server/payments/facilitators/live-setup.ts'
 import { openLog } from '../../server/telemetry.ts'
 import { readAuthorization, type Signed, transferArguments } from './authorizations.ts'
 import { claims, type Deed, deeds } from './evm-facilitator.ts'

@@ -14,8 +14,8 @@ import {
   SOLANA_USDC,
 } from '../../server/interface/networks.ts'
 import { type Payment, payment } from '../../server/interface/payment.ts'
+import { chainIdOf } from '../../server/payments/chains/signature-checks.ts'
 import { configuredNetworks } from '../../server/payments/networks.ts'
-import { chainIdOf } from '../../server/payments/signature-checks.ts'
 import { evmTerms } from '../../server/payments/x402.ts'
 
 const root = join(import.meta.dirname, '../..')

@@ -5,7 +5,11 @@ import type { AddressInfo } from 'node:net'
 import t from 'tap'
 import { readConfig } from '../../server/config.ts'
 import { runDoctor } from '../../server/doctor.ts'
-import { inspectPayments, openLiveFacilitator, type PaymentConfig } from '../../server/payments/live-setup.ts'
+import {
+  inspectPayments,
+  openLiveFacilitator,
+  type PaymentConfig,
+} from '../../server/payments/facilitators/live-setup.ts'
 import { PaymentSetupError } from '../../server/payments/startup-checks.ts'
 import { openLog } from '../../server/telemetry.ts'
 import { type Heard, startChild } from '../children.ts'

@@ -3,7 +3,7 @@ import { randomBytes, randomUUID } from 'node:crypto'
 import t, { type Test } from 'tap'
 import { privateKeyToAddress } from 'viem/accounts'
 import { AppError } from '../../server/errors.ts'
-import { buildUpstreamCalls } from '../../server/payments/upstream-calls.ts'
+import { buildUpstreamCalls } from '../../server/payments/facilitators/upstream-calls.ts'
 import { callTool, expectNonCompleted, PAYMENT } from '../mcp/paid-tool.ts'
 import { openEvmHarness } from './evm-harness.ts'
 

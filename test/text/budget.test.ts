@@ -4,7 +4,7 @@ import { execFile } from 'node:child_process'
 import { promisify } from 'node:util'
 import t from 'tap'
 import { LIMITS } from '../../server/interface/limits.ts'
-import { extract } from '../../workers/text/text-thread.ts'
+import { extract } from '../../workers/text/page/text-thread.ts'
 import { hostilePages } from './hostile-pages.ts'
 
 const encoder = new TextEncoder()
@@ -39,7 +39,7 @@ const HEAVY = [
 t.test('at the limit each ends within a bound of processor time and memory', async (t) => {
   const program = `
     import { hostilePages } from ${JSON.stringify(new URL('./hostile-pages.ts', import.meta.url))}
-    import { extract } from ${JSON.stringify(new URL('../../workers/text/text-thread.ts', import.meta.url))}
+    import { extract } from ${JSON.stringify(new URL('../../workers/text/page/text-thread.ts', import.meta.url))}
     const body = new TextEncoder().encode(hostilePages[process.argv[1]](${LIMITS.decodedBytes}))
     const { ok } = extract({ body, contentEncoding: 'identity', contentType: 'text/html; charset=utf-8' })
     const { user, system } = process.cpuUsage()

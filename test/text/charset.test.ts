@@ -1,5 +1,5 @@
 import t from 'tap'
-import { decodeCharset } from '../../workers/text/charset.ts'
+import { decodeCharset } from '../../workers/text/page/charset.ts'
 
 const latin1 = (text: string) => Buffer.from(text, 'latin1')
 const html = (bytes: Uint8Array, charset: string | null = null) => decodeCharset(bytes, { kind: 'html', charset })

@@ -1,7 +1,7 @@
 import { brotliCompressSync, constants, deflateSync, gzipSync, zstdCompressSync } from 'node:zlib'
 import t from 'tap'
 import { LIMITS } from '../../server/interface/limits.ts'
-import { decompress } from '../../workers/text/decompression.ts'
+import { decompress } from '../../workers/text/page/decompression.ts'
 
 const text = Buffer.from('Same bytes, same text. '.repeat(40))
 const gzip = gzipSync(text)

@@ -5,9 +5,9 @@ import { sha256 } from '@noble/hashes/sha2.js'
 import { bytesToHex, utf8ToBytes } from '@noble/hashes/utils.js'
 import t from 'tap'
 import { openThreads } from '../../server/threads/pool.ts'
-import { extractText, type PageBytes } from '../../workers/text/extraction.ts'
+import { extractText, type PageBytes } from '../../workers/text/page/extraction.ts'
+import { riskFlagMeanings } from '../../workers/text/page/risk-flags.ts'
 import { TEXT_PROCEDURE } from '../../workers/text/procedure.ts'
-import { riskFlagMeanings } from '../../workers/text/risk-flags.ts'
 
 const article = `<!DOCTYPE html>
 <html lang=en><head><meta charset=utf-8><title>Harbour news</title>

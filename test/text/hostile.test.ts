@@ -1,7 +1,7 @@
 import t from 'tap'
 import { openThreads } from '../../server/threads/pool.ts'
-import { extractText } from '../../workers/text/extraction.ts'
-import { extract } from '../../workers/text/text-thread.ts'
+import { extractText } from '../../workers/text/page/extraction.ts'
+import { extract } from '../../workers/text/page/text-thread.ts'
 import { hostilePages } from './hostile-pages.ts'
 
 const contentType = 'text/html; charset=utf-8'

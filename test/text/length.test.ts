@@ -1,5 +1,5 @@
 import t from 'tap'
-import { cutText, maxCodePoints } from '../../workers/text/length.ts'
+import { cutText, maxCodePoints } from '../../workers/text/page/length.ts'
 
 t.test('what fits is kept whole', async (t) => {
   t.equal(maxCodePoints, 100_000)

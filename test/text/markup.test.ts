@@ -1,5 +1,5 @@
 import t from 'tap'
-import { maxAttributes, maxDepth, maxNesting, maxNodes, parseMarkup } from '../../workers/text/markup.ts'
+import { maxAttributes, maxDepth, maxNesting, maxNodes, parseMarkup } from '../../workers/text/page/markup.ts'
 
 const tooComplex = { name: 'TextRefusalError', code: 'source_too_complex' }
 

@@ -1,6 +1,6 @@
 import { deflateRawSync, gzipSync } from 'node:zlib'
 import t from 'tap'
-import { readMediaType, refuseBinary } from '../../workers/text/media-type.ts'
+import { readMediaType, refuseBinary } from '../../workers/text/page/media-type.ts'
 
 const unsupported = { name: 'TextRefusalError', code: 'source_unsupported_type' }
 

@@ -1,6 +1,6 @@
 import t from 'tap'
-import { Lines } from '../../workers/text/lines.ts'
-import { addVisibleText } from '../../workers/text/visible-text.ts'
+import { Lines } from '../../workers/text/page/lines.ts'
+import { addVisibleText } from '../../workers/text/page/visible-text.ts'
 
 function visible(html: string) {
   const lines = new Lines()

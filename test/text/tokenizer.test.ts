@@ -1,6 +1,6 @@
 import { type DefaultTreeAdapterMap, type DefaultTreeAdapterTypes, parse } from 'parse5'
 import t from 'tap'
-import { parseFast } from '../../workers/text/tokenizer.ts'
+import { parseFast } from '../../workers/text/page/tokenizer.ts'
 import { LONG } from '../long.ts'
 import { hostilePages } from './hostile-pages.ts'
 

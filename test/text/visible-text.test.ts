@@ -1,7 +1,7 @@
 import t from 'tap'
-import { Lines } from '../../workers/text/lines.ts'
-import { addPlainText } from '../../workers/text/plain-text.ts'
-import { addVisibleText } from '../../workers/text/visible-text.ts'
+import { Lines } from '../../workers/text/page/lines.ts'
+import { addPlainText } from '../../workers/text/page/plain-text.ts'
+import { addVisibleText } from '../../workers/text/page/visible-text.ts'
 
 function visible(html: string) {
   const lines = new Lines()

@@ -6,7 +6,7 @@ import { Session } from 'node:inspector/promises'
 import { join } from 'node:path'
 import t from 'tap'
 import { openMetrics } from '../../server/metrics.ts'
-import { openSignatureChecks } from '../../server/payments/signature-checks.ts'
+import { openSignatureChecks } from '../../server/payments/chains/signature-checks.ts'
 import { evmTerms } from '../../server/payments/x402.ts'
 import { openSigning, openVerifier } from '../../server/receipts/signatures.ts'
 import { openLog } from '../../server/telemetry.ts'
@@ -38,7 +38,7 @@ const starts: Record<string, () => Promise<AsyncDisposable>> = {
     await signing.sign(Array.from({ length: 10 }, String), key)
     return signing
   },
-  async 'server/payments/signature-checks.ts'() {
+  async 'server/payments/chains/signature-checks.ts'() {
     const signers = openSignatureChecks()
     const { payTo } = evmTerms('eip155:84532', `0x${'1'.repeat(40)}`)
     const authorization = {

@@ -5,7 +5,7 @@ import { type Observation, observation } from '../../server/interface/observatio
 import type { Outbound } from '../../server/outbound/connection.ts'
 import type { Lane, Threads } from '../../server/threads/pool.ts'
 import { inSpan } from '../../server/tracing/spans.ts'
-import { extractText } from '../text/extraction.ts'
+import { extractText } from '../text/page/extraction.ts'
 import { fetchSource } from './fetch.ts'
 import type { BodyMemory, HeldMemory } from './memory.ts'
 import type { Origins } from './origins.ts'

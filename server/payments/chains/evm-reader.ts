@@ -1,0 +1,229 @@
+// Reads from an EVM chain whether an EIP-3009 authorization was used.
+//
+// The token remembers every nonce permanently, so an authorization moves money at most once, no matter who sends it and how
+// often. A use counts from the newest block on. That an authorization can no longer be used counts from final blocks only.
+import {
+  type Address,
+  createPublicClient,
+  encodeEventTopics,
+  getAddress,
+  type Hash,
+  type Hex,
+  http,
+  numberToHex,
+  pad,
+  parseAbi,
+  parseEventLogs,
+  slice,
+} from 'viem'
+import { EVM_NETWORKS, type EvmNetwork } from '../../interface/networks.ts'
+import { type EvmAuthorization, hexText } from '../payload.ts'
+import type { SettlementIntent } from '../x402.ts'
+import type { Finding, Income } from './payment-network.ts'
+import { chainIdOf } from './signature-checks.ts'
+import { TRANSFER_TYPES } from './signed-transfer.ts'
+
+const TOKEN = parseAbi([
+  'function balanceOf(address account) view returns (uint256)',
+  'function authorizationState(address authorizer, bytes32 nonce) view returns (bool)',
+  'event AuthorizationUsed(address indexed authorizer, bytes32 indexed nonce)',
+  'event AuthorizationCanceled(address indexed authorizer, bytes32 indexed nonce)',
+  'event Transfer(address indexed from, address indexed to, uint256 value)',
+])
+const [USED] = encodeEventTopics({ abi: TOKEN, eventName: 'AuthorizationUsed' })
+const [CANCELED] = encodeEventTopics({ abi: TOKEN, eventName: 'AuthorizationCanceled' })
+
+const [TRANSFER] = encodeEventTopics({ abi: TOKEN, eventName: 'Transfer' })
+const CANCELLATION: Finding = { kind: 'unpaid', reason: 'authorization_canceled' }
+
+/** An eth_getLogs request for blocks that are not pending. */
+interface LogRequest {
+  Method: 'eth_getLogs'
+  Parameters: [object]
+  ReturnType: { topics: Hex[]; data: Hex; transactionHash: Hash; blockNumber: Hex }[]
+}
+
+const RPC_TIMEOUT_MS = 10_000
+/** A facilitator needs about 6 s of validity; with less than this it would refuse. */
+const RESEND_MARGIN_SECONDS = 10
+/** Seconds until the chain is asked again while an expiry is not final. On Base that takes about twenty minutes. */
+const FINALITY_PACE = 20
+/**
+ * The payer may have used the authorization before the settlement began, but not before it was verified here, which was
+ * within its validity of a few minutes. A block takes two seconds.
+ */
+const LOOKBACK_BLOCKS = 600n
+/** Blocks of one eth_getLogs; halved as long as the node refuses the range. */
+const LOG_RANGE = 2000n
+
+/** The use of an accepted authorization, as it would appear on the chain. */
+export interface Usage {
+  token: Address
+  from: Address
+  nonce: Hex
+  to: Address
+  value: bigint
+  /** Unix seconds, by the clock of the chain. */
+  validBefore: bigint
+}
+
+/** Reads one chain. Every method throws if the node does not answer. */
+export function openEvmReader(rpcUrl: string) {
+  const client = createPublicClient({
+    transport: http(rpcUrl, { timeout: RPC_TIMEOUT_MS, retryCount: 1, retryDelay: 200 }),
+    cacheTime: 0,
+  })
+
+  async function findSettlement(usage: Usage, intent: SettlementIntent): Promise<Finding> {
+    const named = intent.transaction ? await findIn(hexText.parse(intent.transaction), usage) : null
+    if (named?.kind === 'paid') return named
+    const head = await client.getBlock({ blockTag: 'latest' })
+    if (await isSpent(usage, head.number)) return explainUse(usage, intent, head)
+    const left = Number(usage.validBefore - head.timestamp)
+    if (left > RESEND_MARGIN_SECONDS) return { kind: 'open' }
+    if (left > 0) return { kind: 'waiting', reason: 'about_to_expire', seconds: left + 2 }
+    const final = await client.getBlock({ blockTag: 'finalized' })
+    if (final.timestamp < usage.validBefore)
+      return { kind: 'waiting', reason: 'expiry_not_final', seconds: FINALITY_PACE }
+    // Reads the state of the final block itself: a node that is behind cannot answer, and any other cannot be wrong.
+    if (await isSpent(usage, final.number)) return explainUse(usage, intent, head)
+    return { kind: 'unpaid', reason: 'authorization_expired' }
+  }
+
+  function isSpent({ token, from, nonce }: Usage, blockNumber: bigint): Promise<boolean> {
+    const args = [from, nonce] as const
+    return client.readContract({ address: token, abi: TOKEN, functionName: 'authorizationState', args, blockNumber })
+  }
+
+  /** Finds out how the nonce was spent: for this payment, for another one, or by a cancellation. */
+  async function explainUse(usage: Usage, intent: SettlementIntent, head: Head): Promise<Finding> {
+    const log = await findSpending(usage, firstBlock(intent, head), head.number)
+    const found = log && (log.topics[0] === CANCELED ? CANCELLATION : await findIn(log.transactionHash, usage))
+    if (!found) return { kind: 'waiting', reason: 'use_not_found', seconds: 10 }
+    if (found.kind === 'paid') return found
+    const final = await client.getBlock({ blockTag: 'finalized' })
+    return log.blockNumber <= final.number
+      ? found
+      : { kind: 'waiting', reason: 'use_not_final', seconds: FINALITY_PACE }
+  }
+
+  /** The log of the nonce's use or cancellation. */
+  async function findSpending(usage: Usage, first: bigint, last: bigint) {
+    const topics = [[USED, CANCELED], pad(usage.from), usage.nonce]
+    const [log] = await readLogs(usage.token, topics, first, last, { one: true })
+    return log && { ...log, blockNumber: BigInt(log.blockNumber) }
+  }
+
+  /** Reads logs in ranges that the node accepts. @param options.one stops after the first range with a log */
+  async function readLogs(address: Address, topics: object, first: bigint, last: bigint, options: { one?: true } = {}) {
+    const found: LogRequest['ReturnType'] = []
+    let range = LOG_RANGE
+    for (let from = first; from <= last && !(options.one && found.length > 0); ) {
+      const to = from + range - 1n < last ? from + range - 1n : last
+      try {
+        const params: [object] = [{ address, topics, fromBlock: numberToHex(from), toBlock: numberToHex(to) }]
+        found.push(...(await client.request<LogRequest>({ method: 'eth_getLogs', params })))
+        from = to + 1n
+      } catch (error) {
+        if (range <= 10n) throw error
+        range /= 2n
+      }
+    }
+    return found
+  }
+
+  /**
+   * Whether this transaction used the authorization, and for which transfer. A payer can sign one nonce twice, and send the
+   * false one and a true payment of another request in one transaction: only the transfer directly after the use of this
+   * nonce belongs to it.
+   */
+  async function findIn(hash: Hash, usage: Usage): Promise<Finding | null> {
+    const receipt = await client.getTransactionReceipt({ hash }).catch(absentAsNull)
+    if (receipt?.status !== 'success') return null
+    const logs = receipt.logs.filter((log) => sameAddress(log.address, usage.token))
+    const [use] = parseEventLogs({ abi: TOKEN, eventName: 'AuthorizationUsed', logs, args: authorizationOf(usage) })
+    if (!use) return null
+    const following = logs.filter((log) => log.logIndex === use.logIndex + 1)
+    const [transfer] = parseEventLogs({ abi: TOKEN, eventName: 'Transfer', logs: following })
+    const ours =
+      transfer !== undefined &&
+      sameAddress(transfer.args.from, usage.from) &&
+      sameAddress(transfer.args.to, usage.to) &&
+      transfer.args.value === usage.value
+    return ours
+      ? { kind: 'paid', transaction: hash.toLowerCase(), logIndex: use.logIndex }
+      : { kind: 'unpaid', reason: 'authorization_used_elsewhere' }
+  }
+
+  /** Transfers to the address `to`, from the block of one transaction to that of another. */
+  async function income(token: Address, to: Address, between: [Hash, Hash]): Promise<Income[]> {
+    const receipts = await Promise.all(between.map((hash) => client.getTransactionReceipt({ hash })))
+    const [first = 0n, last = 0n] = receipts.map((receipt) => receipt.blockNumber)
+    const logs = await readLogs(token, [TRANSFER, null, pad(to)], first, last)
+    return logs.map((log) => ({
+      transaction: log.transactionHash,
+      from: getAddress(slice(log.topics[1] ?? '0x', 12)),
+      amount: BigInt(log.data),
+    }))
+  }
+
+  return {
+    findSettlement,
+    findIn,
+    income,
+    balance: (token: Address, account: Address): Promise<bigint> =>
+      client.readContract({ address: token, abi: TOKEN, functionName: 'balanceOf', args: [account] }),
+    height: async () => Number(await client.getBlockNumber()),
+    chainId: () => client.getChainId(),
+    hasCode: async (address: Address) => ((await client.getCode({ address })) ?? '0x') !== '0x',
+    finality: async () => Number((await client.getBlock({ blockTag: 'finalized' })).number),
+    /** Asks a contract wallet (ERC-1271, also before it is deployed) whether it signed. */
+    async isSignedByContract(id: EvmNetwork, { signature, authorization }: EvmAuthorization): Promise<boolean> {
+      // The check below answers false for an unreachable node too, so that case is found first.
+      await client.getBlockNumber()
+      const { asset, name, version } = EVM_NETWORKS[id].usdc
+      const { from, to, value, validAfter, validBefore, nonce } = authorization
+      return client.verifyTypedData({
+        address: from,
+        signature,
+        domain: { name, version, chainId: chainIdOf(id), verifyingContract: asset },
+        types: TRANSFER_TYPES,
+        primaryType: 'TransferWithAuthorization',
+        message: {
+          from,
+          to,
+          value: BigInt(value),
+          validAfter: BigInt(validAfter),
+          validBefore: BigInt(validBefore),
+          nonce,
+        },
+      })
+    },
+  }
+}
+export type EvmReader = ReturnType<typeof openEvmReader>
+
+interface Head {
+  number: bigint
+  timestamp: bigint
+}
+
+/** The first block that may hold a use; estimated from the clock if the intent has no height. */
+function firstBlock({ at, block }: SettlementIntent, head: Head): bigint {
+  const since = head.timestamp > BigInt(at) ? head.timestamp - BigInt(at) : 0n
+  const noted = block === null ? head.number - since : BigInt(block)
+  return noted > LOOKBACK_BLOCKS ? noted - LOOKBACK_BLOCKS : 0n
+}
+
+function authorizationOf({ from, nonce }: Usage) {
+  return { authorizer: from, nonce }
+}
+
+function sameAddress(a: string, b: string): boolean {
+  return a.toLowerCase() === b.toLowerCase()
+}
+
+function absentAsNull(error: unknown): null {
+  if (error instanceof Error && error.name === 'TransactionReceiptNotFoundError') return null
+  throw error
+}

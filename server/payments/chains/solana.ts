@@ -1,0 +1,307 @@
+// Payment in USDC on Solana: its terms, its payer, and the state of a signed transaction on the chain.
+//
+// A transaction is valid as long as its blockhash, about a minute, and lands at most once. Its id is not known before the
+// facilitator has signed it, so it is searched by its memo on this service's token account, and identified by its message.
+import {
+  address,
+  blockhash as blockhashOf,
+  createSolanaRpc,
+  getBase58Encoder,
+  getBase64Encoder,
+  type Signature,
+  signature as signatureOf,
+} from '@solana/kit'
+import { AppError } from '../../errors.ts'
+import { SOLANA_USDC } from '../../interface/networks.ts'
+import { PRICE } from '../../interface/price.ts'
+import type { LedgerEntry } from '../ledger.ts'
+import { digestOf } from '../payload.ts'
+import { type Inspection, inspect } from '../startup-checks.ts'
+import { MAX_TIMEOUT_SECONDS, type OfferedPayment, type PaymentRequirements, type SettlementIntent } from '../x402.ts'
+import type { Audit, Finding, PaymentNetwork } from './payment-network.ts'
+import {
+  decodePayment,
+  isSignedByPayer,
+  readSolanaTransaction,
+  type SolanaPayment,
+  tokenAccountOf,
+} from './solana-transaction.ts'
+
+export type SolanaNetworkId = keyof typeof SOLANA_USDC
+
+const RPC_TIMEOUT_MS = 10_000
+/** About how long a blockhash is valid; certainty comes from the chain. */
+const BLOCKHASH_SECONDS = 90
+/** The clocks of payer, chain and service may differ by this, and a final block is behind by as much. */
+const CLOCK_MARGIN_SECONDS = 60
+/** A payment's transaction has one transfer, so no second request can claim it. */
+const ONLY_TRANSFER = 0
+const SEARCH_PAGE = 1000
+const SEARCH_PAGES = 20
+
+export interface SolanaNetworkOptions {
+  id: SolanaNetworkId
+  payTo: string
+  rpcUrl: string
+  /** Whether the operator configured this node. */
+  proves: boolean
+}
+
+export async function openSolanaNetwork({ id, payTo, rpcUrl, proves }: SolanaNetworkOptions): Promise<PaymentNetwork> {
+  const asset = SOLANA_USDC[id]
+  const account = await tokenAccountOf(payTo, asset)
+  const chain = openSolanaReader(rpcUrl, { owner: payTo, account })
+  let feePayer: string | undefined
+
+  function termsFor(requestId: string | null): PaymentRequirements | null {
+    if (!feePayer) return null
+    return {
+      scheme: 'exact',
+      network: id,
+      amount: PRICE.atomic,
+      asset,
+      payTo,
+      maxTimeoutSeconds: MAX_TIMEOUT_SECONDS,
+      extra: { feePayer, ...(requestId && { memo: requestId }) },
+    }
+  }
+
+  return {
+    id,
+    asset,
+    proves,
+    termsFor,
+    read(payload, requirements) {
+      const { payer, messageHash, signature } = readSolanaTransaction(payload.payload)
+      const { transaction } = payload.payload
+      return {
+        payload: { transaction },
+        identity: { network: requirements.network, asset: requirements.asset, payer, nonce: messageHash },
+        valid_before: Math.floor(Date.now() / 1000) + BLOCKHASH_SECONDS,
+        ...(signature && { signature_sha256: digestOf(Buffer.from(signature).toString('hex')) }),
+      }
+    },
+    async identify(payload) {
+      const payment = readSolanaTransaction(payload.payload)
+      if (payment.mint === asset && (await isSignedByPayer(payment)))
+        return { network: id, asset, payer: payment.payer, nonce: payment.messageHash }
+      throw notSigned()
+    },
+    async check({ payload, bound }) {
+      const payment = readSolanaTransaction(payload.payload)
+      const { mint, destination, amount, memos } = payment
+      const { amount: price, extra } = bound.requirements
+      if (mint !== asset) refuse('it pays in another token')
+      if (destination !== account) refuse('it pays another recipient')
+      if (amount !== BigInt(price)) refuse(`its amount is not ${price}`)
+      if (memos.length !== 1 || memos[0] !== extra?.memo) refuse('its memo is not the one of the terms')
+      if (!(await isSignedByPayer(payment))) throw notSigned()
+      return true
+    },
+    async consult({ payload }, proved) {
+      const { blockhash } = readSolanaTransaction(payload.payload)
+      // If the node does not answer, the facilitator decides.
+      if ((await chain.isValid(blockhash, 'confirmed').catch(() => true)) === false) refuse('its blockhash has expired')
+      return proved
+    },
+    accountOf: ({ payload }) => readSolanaTransaction(payload.payload).source,
+    balanceOf: (source) => chain.balance(source, asset),
+    height: () => chain.slot('confirmed').then(Number),
+    findSettlement: (offer, intent) => chain.findSettlement(offer, intent),
+    readTransactionId,
+    audit: (entry) => chain.audit(entry),
+    income: async () => null,
+    adopt(kind) {
+      const named = kind?.extra?.feePayer
+      if (typeof named === 'string') feePayer = named
+      return typeof named === 'string'
+    },
+    inspect: () => inspectChain({ id, payTo, proves, account }, chain),
+  }
+}
+
+function refuse(reason: string): never {
+  throw new AppError('payment_invalid', `The payment transaction was not accepted: ${reason}.`)
+}
+
+function notSigned() {
+  return new AppError('payment_invalid', 'The payment transaction is not signed by its payer.')
+}
+
+/** A transaction id is a signature: 64 bytes, which have one form in base58. */
+function readTransactionId(text: string): string | null {
+  if (!/^[1-9A-HJ-NP-Za-km-z]{64,88}$/.test(text)) return null
+  return getBase58Encoder().encode(text).length === 64 ? text : null
+}
+
+async function inspectChain(
+  { id, payTo, proves, account }: Pick<SolanaNetworkOptions, 'id' | 'payTo' | 'proves'> & { account: string },
+  chain: SolanaReader,
+) {
+  const rpc = await inspect(
+    `RPC of ${id}`,
+    'check SOLANA_RPC_URL; without it uncertain settlements stay open',
+    async () => {
+      const genesis = await chain.genesisHash()
+      // CAIP-2 uses the first 32 characters.
+      const ok = genesis.startsWith(id.slice('solana:'.length))
+      const trust = proves ? '' : '; SOLANA_RPC_URL is not set, so the facilitator is believed'
+      return { ok, detail: `genesis ${genesis}${trust}`, cure: 'set SOLANA_RPC_URL to a node of that cluster' }
+    },
+  )
+  if (rpc.verdict !== 'right') return [rpc]
+  const held: Inspection = await inspect('PAY_TO_SOLANA', 'check SOLANA_RPC_URL', async () => {
+    const exists = await chain.exists(account)
+    const cure = `create it: spl-token create-account ${SOLANA_USDC[id]} --owner ${payTo} (every payment fails without)`
+    return { ok: exists, detail: exists ? `USDC account ${account}` : `has no USDC account (${account})`, cure }
+  })
+  return [rpc, held]
+}
+
+type Depth = 'confirmed' | 'finalized'
+
+/** Reads one cluster. Every method throws if the node does not answer. @param ours this service's account and its owner */
+function openSolanaReader(rpcUrl: string, ours: { owner: string; account: string }) {
+  const rpc = createSolanaRpc(rpcUrl)
+  const own = address(ours.account)
+  const within = () => ({ abortSignal: AbortSignal.timeout(RPC_TIMEOUT_MS) })
+  const slot = (commitment: Depth) => rpc.getSlot({ commitment }).send(within())
+
+  /** @param atSlot a node that has not reached this slot must answer an error */
+  async function isValid(blockhash: string, commitment: Depth, atSlot?: bigint): Promise<boolean> {
+    const options = { commitment, ...(atSlot !== undefined && { minContextSlot: atSlot }) }
+    return (await rpc.isBlockhashValid(blockhashOf(blockhash), options).send(within())).value
+  }
+
+  async function findSettlement({ payload, bound }: OfferedPayment, intent: SettlementIntent): Promise<Finding> {
+    const { blockhash } = readSolanaTransaction(payload.payload)
+    const wanted = { memo: memoOf(bound.requirements), messageHash: bound.identity.nonce, since: intent.at }
+    const named = intent.transaction ? await readTransaction(intent.transaction, wanted.messageHash, 'confirmed') : null
+    const found = named ?? (await search(wanted, 'confirmed'))
+    if (found?.kind === 'paid') return found
+    if (!found && (await isValid(blockhash, 'confirmed'))) return { kind: 'open' }
+    const final = await slot('finalized')
+    // The payer's blockhash was known when the intent was stored. A final block after that time knows it too, so "not valid"
+    // at that block means expired.
+    const time = await rpc.getBlockTime(final).send(within())
+    if (Number(time) < intent.at + CLOCK_MARGIN_SECONDS || (await isValid(blockhash, 'finalized', final)))
+      return { kind: 'waiting', reason: 'expiry_not_final', seconds: 5 }
+    const last = await search(wanted, 'finalized', final)
+    return last ?? { kind: 'unpaid', reason: 'transaction_expired' }
+  }
+
+  interface Wanted {
+    /** Null where it is not known. */
+    memo: string | null
+    messageHash: string
+    /** Unix seconds; the search ends at much older transactions. */
+    since: number
+    /** Unix seconds; the transaction cannot have landed later. */
+    until?: number
+  }
+
+  /** The transaction of this message, among those of the token account that carry the memo and have the time. */
+  async function search({ memo, messageHash, since, until }: Wanted, commitment: Depth, atSlot?: bigint) {
+    let before: Signature | undefined
+    for (let page = 0; page < SEARCH_PAGES; page++) {
+      const range = {
+        limit: SEARCH_PAGE,
+        ...(before && { before }),
+        ...(atSlot !== undefined && { minContextSlot: atSlot }),
+      }
+      const entries = await rpc.getSignaturesForAddress(own, { commitment, ...range }).send(within())
+      for (const entry of entries) {
+        if (memo !== null && !entry.memo?.includes(memo)) continue
+        if (until !== undefined && entry.blockTime !== null && Number(entry.blockTime) > until) continue
+        const found = await readTransaction(entry.signature, messageHash, commitment)
+        if (found) return found
+      }
+      const oldest = entries.at(-1)
+      if (!oldest || entries.length < SEARCH_PAGE) return null
+      if (oldest.blockTime !== null && Number(oldest.blockTime) < since - BLOCKHASH_SECONDS - CLOCK_MARGIN_SECONDS)
+        return null
+      before = oldest.signature
+    }
+    throw new Error('too many transactions to search')
+  }
+
+  /** What a landed transaction did, if it has that message. A transaction that failed can never land again. */
+  async function readTransaction(id: string, messageHash: string, commitment: Depth): Promise<Finding | null> {
+    const options = { commitment, encoding: 'base64', maxSupportedTransactionVersion: 0 } as const
+    const landed = await rpc.getTransaction(signatureOf(id), options).send(within())
+    if (!landed) return null
+    const payment = readLanded(landed.transaction[0])
+    if (payment?.messageHash !== messageHash) return null
+    if (landed.meta?.err) return { kind: 'unpaid', reason: 'transaction_failed' }
+    return received(landed.meta, payment.mint) >= payment.amount
+      ? { kind: 'paid', transaction: id, logIndex: ONLY_TRANSFER }
+      : { kind: 'unpaid', reason: 'transaction_paid_nothing' }
+  }
+
+  /** By how much this service's token account grew. */
+  function received(meta: Balances | null, mint: string): bigint {
+    const sum = (balances: Balances['preTokenBalances']) =>
+      (balances ?? [])
+        .filter((balance) => balance.mint === mint && balance.owner === ours.owner)
+        .reduce((total, balance) => total + BigInt(balance.uiTokenAmount.amount), 0n)
+    return sum(meta?.postTokenBalances) - sum(meta?.preTokenBalances)
+  }
+
+  async function audit(entry: LedgerEntry): Promise<Audit> {
+    const found = entry.transaction
+      ? await readTransaction(entry.transaction, entry.nonce, 'finalized')
+      : await search(
+          {
+            // A payment that had been bound to a request that failed has the memo of that request.
+            memo: null,
+            messageHash: entry.nonce,
+            since: entry.valid_before - BLOCKHASH_SECONDS,
+            until: entry.valid_before + CLOCK_MARGIN_SECONDS,
+          },
+          'finalized',
+        )
+    const paid = found?.kind === 'paid'
+    return { agrees: paid === (entry.outcome === 'settled'), logIndex: paid ? found.logIndex : null }
+  }
+
+  /** The balance of a token account of this mint; 0 if there is no such account. */
+  async function balance(at: string, mint: string): Promise<bigint> {
+    const { value } = await rpc.getAccountInfo(address(at), { encoding: 'base64' }).send(within())
+    if (!value) return 0n
+    const data = Buffer.from(value.data[0], 'base64')
+    const isOfMint = data.length >= 72 && data.subarray(0, 32).equals(Buffer.from(getBase58Encoder().encode(mint)))
+    return isOfMint ? data.readBigUInt64LE(64) : 0n
+  }
+
+  return {
+    findSettlement,
+    audit,
+    balance,
+    slot,
+    isValid,
+    genesisHash: () => rpc.getGenesisHash().send(within()),
+    exists: async (at: string) =>
+      (await rpc.getAccountInfo(address(at), { encoding: 'base64' }).send(within())).value !== null,
+  }
+}
+type SolanaReader = ReturnType<typeof openSolanaReader>
+
+/** Null for a transaction of another form: those of other senders must not end the search. */
+function readLanded(base64: string): SolanaPayment | null {
+  try {
+    return decodePayment(getBase64Encoder().encode(base64))
+  } catch {
+    return null
+  }
+}
+
+interface Balances {
+  preTokenBalances?: readonly { mint: string; owner?: string; uiTokenAmount: { amount: string } }[]
+  postTokenBalances?: readonly { mint: string; owner?: string; uiTokenAmount: { amount: string } }[]
+}
+
+function memoOf({ extra }: PaymentRequirements): string {
+  const memo = extra?.memo
+  if (typeof memo !== 'string') throw new Error('a Solana payment without memo was accepted')
+  return memo
+}

@@ -1,0 +1,94 @@
+// The thread of text extraction: from the bytes of a body to its text, digests and risk flags.
+import { hash } from 'node:crypto'
+import { openBudgets } from '../budget.ts'
+import { composeCharacters } from '../characters.ts'
+import { codePointIndex } from '../offsets.ts'
+import { type CharsetSource, decodeCharset } from './charset.ts'
+import { type ContentCoding, decompress } from './decompression.ts'
+import { cutText, maxCodePoints } from './length.ts'
+import { Lines } from './lines.ts'
+import { readMediaType, refuseBinary } from './media-type.ts'
+import { addPlainText } from './plain-text.ts'
+import { type RefusalCode, TextRefusalError } from './refusal.ts'
+import { type RiskFlag, riskFlags } from './risk-flags.ts'
+import { addVisibleText } from './visible-text.ts'
+
+export interface Extraction {
+  /** NFC, well formed, 1 to 100,000 code points, lines parted by U+000A. */
+  text: string
+  codePoints: number
+  /** SHA-256 of the octets after content decoding, as `curl --compressed` stores them. 64 lower-case hex digits. */
+  contentSha256: string
+  /** SHA-256 of `text` in UTF-8. */
+  textSha256: string
+  decodedBytes: number
+  /** Lower-case WHATWG name of the encoding that was used. */
+  charset: string
+  charsetSource: CharsetSource
+  riskFlags: RiskFlag[]
+  /** Whether `text` is only the beginning. */
+  truncated: boolean
+}
+
+export interface PageBytes {
+  /** As received, content coding still on. Its buffer moves into the thread and is detached, unless it is shared. */
+  body: Uint8Array<ArrayBuffer>
+  contentEncoding: ContentCoding
+  /** The Content-Type field, parameters included. */
+  contentType: string
+}
+
+export type Outcome = { ok: true; extraction: Extraction } | { ok: false; code: RefusalCode; message: string }
+
+/** Bytes to text. A refused page is returned as data, because a thread loses the class of an error. */
+export function extract(page: PageBytes): Outcome {
+  try {
+    return { ok: true, extraction: extraction(page) }
+  } catch (error) {
+    if (error instanceof TextRefusalError) return { ok: false, code: error.code, message: error.message }
+    throw error
+  }
+}
+
+function extraction({ body, contentEncoding, contentType }: PageBytes): Extraction {
+  const type = readMediaType(contentType)
+  const bytes = decompress(body, contentEncoding)
+  refuseBinary(bytes)
+  const decoded = decodeCharset(bytes, type)
+  const shown = collectText(decoded.text, type.kind)
+  const text = cutText(shown.text)
+  if (text === '') throw new TextRefusalError('source_empty', 'The source has no visible text.')
+  const { length } = codePointIndex(text)
+  const truncated = shown.isPart || text.length < shown.text.length
+
+  return {
+    text,
+    codePoints: length,
+    contentSha256: hash('sha256', bytes),
+    textSha256: hash('sha256', text),
+    decodedBytes: bytes.length,
+    charset: decoded.charset,
+    charsetSource: decoded.source,
+    riskFlags: riskFlags({ ...decoded, ...shown, truncated, length }),
+    truncated,
+  }
+}
+
+function collectText(source: string, kind: 'html' | 'plain') {
+  const lines = new Lines(mostCollected)
+  const unseen = { length: 0 }
+  const hidden = { length: 0 }
+  const { reading, matching } = openBudgets()
+  if (kind === 'html') addVisibleText(source, lines, unseen, hidden, { reading, matching })
+  else addPlainText(source, lines, unseen)
+  return {
+    text: composeCharacters(lines.toString()),
+    isPart: lines.isCut,
+    unseen: unseen.length,
+    hidden: hidden.length,
+    passedOver: reading.isSpent || matching.isSpent,
+  }
+}
+
+/** UTF-16 units. Far more than is kept, because composing characters shortens text. */
+const mostCollected = 20 * maxCodePoints

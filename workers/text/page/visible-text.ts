@@ -1,0 +1,162 @@
+// Collects the visible text of an HTML page.
+import type { ChildNode, Document, Element } from 'domhandler'
+import { openBudgets } from '../budget.ts'
+import { markCharacters, type Unseen } from '../characters.ts'
+import { pieceLength, piecesOf } from '../pieces.ts'
+import type { Display, Style, WhiteSpace } from '../style/css-declarations.ts'
+import { openStyles } from '../style/style.ts'
+import { readStylesheet } from '../style/stylesheet.ts'
+import { displayOf, isDropped, isPreformatted, isReplaced } from './elements.ts'
+import type { Lines } from './lines.ts'
+import { parsePage } from './markup.ts'
+
+/**
+ * All text that a page shows, in the order of its markup, like `innerText` of a browser without scripts and external
+ * style sheets. Iterative: nesting costs no stack. Counts text that markup or style hides, in UTF-16 units.
+ */
+export function addVisibleText(
+  html: string,
+  lines: Lines,
+  unseen: Unseen,
+  hidden: { length: number },
+  budgets = openBudgets(),
+) {
+  const { document, styles } = parsePage(html)
+  const styleOf = openStyles(readStylesheet(styles, budgets))
+  const open: Frame[] = []
+  let frame = outermost(document)
+  for (;;) {
+    const node = frame.next
+    if (node === null) {
+      leave(frame, lines)
+      const outer = open.pop()
+      if (!outer) return
+      frame = outer
+      continue
+    }
+    frame.next = node.next
+    if (node.type === 'text') {
+      if (node.data.length <= pieceLength) hidden.length += addText(markCharacters(node.data, unseen), frame, lines)
+      else
+        for (const piece of piecesOf(node.data)) hidden.length += addText(markCharacters(piece, unseen), frame, lines)
+    } else if ('attribs' in node && !isDropped(node.name) && !isReplaced(node)) {
+      open.push(frame)
+      frame = enter(node, frame.hidden ? {} : styleOf(node), frame, lines)
+    }
+  }
+}
+
+/** An element that has begun and not ended. */
+interface Frame {
+  name: string
+  /** The child to read next. */
+  next: ChildNode | null
+  display: Display
+  /** Not laid out, with all its descendants. */
+  hidden: boolean
+  /** Laid out, but not visible; elements inside may be visible. */
+  visible: boolean
+  blocksInside: boolean
+  whiteSpace: WhiteSpace
+  /** In SVG, characters are drawn inside of text elements only. */
+  drawsText: boolean
+  box: ReturnType<Lines['beginBox']> | null
+}
+
+const outermost = (document: Document): Frame => ({
+  name: '',
+  next: first(document),
+  display: 'block',
+  hidden: false,
+  visible: true,
+  blocksInside: false,
+  whiteSpace: 'collapse',
+  drawsText: true,
+  box: null,
+})
+
+const first = (parent: Document | Element) => (parent.children[0] as ChildNode | undefined) ?? null
+
+/** Returns the length of the hidden text. */
+function addText(text: string, { display, hidden, visible, whiteSpace, drawsText }: Frame, lines: Lines): number {
+  if (!drawsText) return 0
+  if (hidden || !visible) return text.trim().length
+  if (whiteSpace === 'collapse') lines.text(text)
+  // Between the parts of a table no text is laid out, not even blanks that are kept.
+  else if (!tableParts.has(display) || text.trim() !== '') lines.preformatted(text, whiteSpace)
+  return 0
+}
+
+const tableParts: ReadonlySet<Display> = new Set(['table', 'group', 'row'])
+
+function enter(element: Element, style: Style, outer: Frame, lines: Lines): Frame {
+  const { name } = element
+  const display = displayIn(outer, element, style)
+  const frame: Frame = {
+    name,
+    next: first(element),
+    display,
+    hidden: outer.hidden || display === 'none' || (style.contentHidden === true && boxes.has(display)),
+    visible: style.visible ?? outer.visible,
+    blocksInside: takesAfter.has(style.display) ? outer.blocksInside : (style.blocksInside ?? false),
+    whiteSpace: whiteSpaceIn(outer, name, style),
+    drawsText: drawsText(element, outer),
+    box: null,
+  }
+  if (!frame.hidden) begin(frame, lines)
+  return frame
+}
+
+function displayIn(outer: Frame, { name, namespace }: Element, style: Style): Display {
+  if (style.display === 'contents') return 'inline'
+  const said = style.display === 'inherit' ? outer.display : style.display
+  const display = said && said !== 'default' ? said : displayOf(name)
+  if (display === 'break' || display === 'none') return display
+  const isBlock = outer.blocksInside || style.floats || style.positioned || (name === 'text' && namespace === svg)
+  return isBlock && display !== 'table' ? 'block' : display
+}
+
+/** Its content is laid out as if it were directly inside the parent. */
+const takesAfter: ReadonlySet<Style['display']> = new Set(['inherit', 'contents'])
+
+/** Only these can have their content hidden by `content-visibility`. */
+const boxes: ReadonlySet<Display> = new Set(['block', 'box', 'cell', 'table'])
+
+function whiteSpaceIn(outer: Frame, name: string, { whiteSpace }: Style): WhiteSpace {
+  if (whiteSpace === 'inherit') return outer.whiteSpace
+  return whiteSpace ?? (isPreformatted(name) ? 'keep' : outer.whiteSpace)
+}
+
+function drawsText({ name, namespace }: Element, outer: Frame) {
+  if (namespace !== svg) return outer.drawsText
+  if (name === 'svg') return false
+  return outer.drawsText || name === 'text' || name === 'foreignObject'
+}
+
+const svg = 'http://www.w3.org/2000/svg'
+
+function begin(frame: Frame, lines: Lines) {
+  const { name, display } = frame
+  if (name === 'p') lines.edge(2)
+  if (display === 'block') lines.edge(1)
+  else if (display === 'break') lines.lineBreak()
+  else if (display === 'row') lines.beginRow()
+  else if (display === 'cell') lines.beginCell()
+  else if (display === 'box') frame.box = lines.beginBox()
+  else if (name === 'wbr') lines.zeroWidth()
+  else if (display === 'table') {
+    lines.edge(1)
+    lines.beginTable()
+  }
+}
+
+function leave({ name, display, hidden, box }: Frame, lines: Lines) {
+  if (hidden) return
+  if (display === 'block' || display === 'row') lines.edge(1)
+  else if (box) lines.endBox(box)
+  else if (display === 'table') {
+    lines.endTable()
+    lines.edge(1)
+  }
+  if (name === 'p') lines.edge(2)
+}
