@@ -15,6 +15,7 @@ import { lookVariables, readTry } from './config/looks.ts'
 import { whole } from './config/numbers.ts'
 import { platformAddress, reachProblems, reachVariables } from './config/reach.ts'
 import { storeVariables } from './config/stores.ts'
+import { readTimestamps, rootsProblem, timestampVariables } from './config/timestamps.ts'
 import { readTracing, traceVariables } from './config/tracing.ts'
 import { errorMessage } from './errors.ts'
 import { readWitnesses } from './receipts/witness-list.ts'
@@ -51,7 +52,7 @@ export const variables = {
   BASE_URL: {
     schema: url,
     about:
-      'Public address; https, and required in testnet and mainnet. Unset: what the platform names (Heroku with dyno metadata, Render, Railway, Fly), else the address it listens on',
+      'Public address; https and required outside offline mode. Unset: what the platform names (Heroku with dyno metadata, Render, Railway, Fly), else HOST and PORT',
   },
   ...reachVariables,
   DATA_DIR: {
@@ -101,8 +102,9 @@ export const variables = {
   STRIPE_API_BASE: { schema: origin, about: "Address of the Stripe API. Unset: Stripe's own" },
   WITNESSES: {
     schema: z.string().superRefine(checkWitnesses),
-    about: 'Witnesses that cosign checkpoints (C2SP tlog-witness): VKEY URL, VKEY URL, ...',
+    about: 'Witnesses that cosign checkpoints (C2SP tlog-witness): VKEY URL, ...',
   },
+  ...timestampVariables,
   OPERATOR_TOKEN: {
     schema: z.string().min(16),
     about:
@@ -111,12 +113,12 @@ export const variables = {
   },
   WORKER_CONCURRENCY: {
     schema: whole(1, 256),
-    about: 'Verifications that a worker runs in parallel. Unset: 32; with the local verifier 4 for each thread',
+    about: 'Verifications a worker runs in parallel. Unset: 32; with the local verifier 4 for each thread',
   },
   WORKER_FETCHES: {
     schema: whole(0, 4096),
     default: '256',
-    about: 'Slow fetches that a worker keeps open besides',
+    about: 'Slow fetches a worker keeps open besides',
   },
   ...heapVariables,
   ...logVariables,
@@ -136,12 +138,12 @@ export const variables = {
   RESULT_RETENTION_SECONDS: {
     schema: whole(1),
     default: '86400',
-    about: 'Seconds for which a result is kept; other values in offline mode only',
+    about: 'Seconds a result is kept; other values in offline mode only',
   },
   RATE_LIMIT_PER_MINUTE: {
     schema: whole(0),
     default: '600',
-    about: 'Calls per minute from one address without a valid API key or recovery token. 0: no limit',
+    about: 'Calls a minute of an address without API key or recovery token. 0: no limit',
   },
   MAX_IN_FLIGHT_PER_PAYER: {
     schema: whole(0, PUBLIC_LIMITS.most_in_flight_per_payer),
@@ -193,6 +195,7 @@ export function readConfig(env: Readonly<Record<string, string | undefined>> = p
   problems.push(...contradictions(values))
   const fixtures = readFixtures(values, problems)
   const signingSeed = readSeed(values, problems)
+  const timestampRoots = readTimestampRoots(values, problems)
   if (problems.length > 0) throw new ConfigError(problems)
   return Object.freeze({
     values: Object.freeze(values),
@@ -219,6 +222,7 @@ export function readConfig(env: Readonly<Record<string, string | undefined>> = p
     stripeMissing: missingStripe(values),
     signingSeed,
     witnesses: values.WITNESSES ? readWitnesses(values.WITNESSES) : [],
+    timestamps: readTimestamps(values, timestampRoots),
     operatorToken: values.OPERATOR_TOKEN,
     workerConcurrency: values.WORKER_CONCURRENCY ?? concurrencyFor(readAssessment(values)),
     workerFetches: values.WORKER_FETCHES,
@@ -298,6 +302,13 @@ function concurrencyFor({ kind, verifierThreads }: ReturnType<typeof readAssessm
 function readFixtures(values: Values, problems: string[]) {
   const ca = values.FIXTURE_CA_FILE ? readFile('FIXTURE_CA_FILE', values.FIXTURE_CA_FILE, problems) : undefined
   return { hosts: readFixtureHosts(values.FIXTURE_HOSTS ?? ''), ca }
+}
+
+function readTimestampRoots({ TIMESTAMP_CA_FILE: path }: Values, problems: string[]): string | undefined {
+  const pem = path ? readFile('TIMESTAMP_CA_FILE', path, problems) : undefined
+  const problem = pem === undefined ? null : rootsProblem(pem)
+  if (problem) problems.push(problem)
+  return pem
 }
 
 function readSeed(values: Values, problems: string[]): Buffer | undefined {

@@ -6,8 +6,8 @@ const INTRODUCTION = `# Configuration
 <!-- Made by \`npm run --silent cli -- config --markdown > docs/configuration.md\`. Do not edit it by hand: a test compares it
 with the table in server/config.ts. -->
 
-Every setting is an environment variable; an empty one is unset. A process reads them when it starts. If values are not valid or
-contradict each other, it prints all problems and does not start. Web and worker processes need the same variables.
+Every setting is an environment variable; an empty one is unset. With values that are not valid or contradict each other, a
+process prints all problems and does not start. Web and worker processes need the same variables.
 
 - \`npm run cli -- config\` prints every value. Secrets (\\*) are masked.
 - \`npm run cli -- doctor\` checks the settings with the database, the workers and the payment provider.

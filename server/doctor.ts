@@ -9,6 +9,7 @@ import { type Database, openDatabase } from './db/pool.ts'
 import { causeCode, describeUnreachable } from './db/unreachable.ts'
 import { errorMessage } from './errors.ts'
 import { findUnresolved } from './payments/ledger.ts'
+import { inspectAuthorities } from './receipts/authority-check.ts'
 import { isActiveKey } from './receipts/keys.ts'
 import { findRunningService, type RunningService } from './running-service.ts'
 import { kindOf, problemsOf, readBeats } from './verification/assessors.ts'
@@ -44,6 +45,7 @@ export async function runDoctor(own: Config, { shell = false }: { shell?: boolea
     attempt('metrics', async () => [checkMetrics(config)]),
     attempt('payments', async () => lacking('payments') ?? checkPayments(config)),
     attempt('billing', async () => lacking('subscriptions') ?? checkBilling(config)),
+    attempt('timestamps', async () => lacking('timestamps') ?? inspectAuthorities(config.timestamps)),
     attempt('database', () => checkDatabase(db, config, lacking('signing keys')?.[0])),
     attempt('redis', async () => lacking('redis') ?? (config.redisUrl ? [await checkRedis(config.redisUrl)] : [])),
   ])
@@ -81,6 +83,7 @@ const NEEDED: Readonly<Record<string, readonly string[]>> = {
   model: ['ANTHROPIC_API_KEY', 'ANTHROPIC_BASE_URL', 'OPENAI_API_KEY', 'OPENAI_BASE_URL'],
   payments: ['FACILITATOR_URL', 'CDP_API_KEY_SECRET', 'EVM_RPC_URL', 'SOLANA_RPC_URL'],
   subscriptions: ['STRIPE_SECRET_KEY', 'STRIPE_WEBHOOK_SECRET', 'STRIPE_API_BASE'],
+  timestamps: ['TIMESTAMP_URLS', 'TIMESTAMP_CA_FILE'],
   'signing keys': ['SIGNING_SEED', 'SIGNING_SEED_FILE'],
   redis: ['REDIS_URL'],
 }

@@ -47,7 +47,8 @@ POST ${baseUrl}/v1/register with {"handle": "..."} makes an account, free of cha
 calls below take it as Authorization: Bearer.
 
 - POST /v1/lease {agent, action, ttl_s, lim}: signed permission for an agent, which a gateway checks offline. /renew, /revoke.
-- POST /v1/receipt {subject_sha256, label}: a digest signed into the public hash chain (GET /v1/chain-head, /v1/chain).
+- POST /v1/receipt {subject_sha256, label}: a digest signed into the public hash chain (GET /v1/chain-head, /v1/chain,
+  /checkpoint; /checkpoint/timestamp proves by an outside authority when it existed, where the service has one).
 - PUT /v1/watchdog/{name} {interval_s, webhook_url}, then POST /v1/heartbeat/{name}: a signed alert when no heartbeat comes.
 - PUT /v1/citation-watch/{name}: a signed alert when a quote that you bought is no longer on its page.
 - POST /v1/quote-check {source_url, quotes}: whether a page has these quotes, and where.

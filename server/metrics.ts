@@ -117,6 +117,12 @@ function buildCounts(registers: Registry[]) {
       help: 'Dead worker pools whose jobs were freed',
       registers,
     }),
+    timestamps: new Counter({
+      name: 'countersign_timestamps_total',
+      help: 'Questions to time-stamp authorities by outcome: stored, failed',
+      labelNames: ['outcome'] as const,
+      registers,
+    }),
     modelCalls: new Counter({
       name: 'countersign_model_calls_total',
       help: 'Calls to the assessing model by outcome',

@@ -58,6 +58,7 @@ const STAND_INS: ReadonlyMap<string, Readonly<Record<string, string>>> = new Map
   ['SIGNING_SEED', ANY_SEED],
   ['SIGNING_SEED_FILE', ANY_SEED],
   ['FIXTURE_CA_FILE', {}],
+  ['TIMESTAMP_CA_FILE', {}],
   ['CDP_API_KEY_SECRET', { CDP_API_KEY_SECRET: Buffer.alloc(64).toString('base64') }],
   ...['ANTHROPIC_API_KEY', 'OPENAI_API_KEY', 'OPERATOR_TOKEN', 'STRIPE_SECRET_KEY', 'STRIPE_WEBHOOK_SECRET'].map(
     (name): [string, Record<string, string>] => [name, { [name]: 'not-known-to-this-shell' }],

@@ -606,6 +606,31 @@ create table tile_middles (
   constraint tile_middles_pkey PRIMARY KEY (level, index)
 );
 
+create table timestamp_authorities (
+  url text not null,
+  asked_at timestamp with time zone not null,
+  interval_seconds integer not null,
+  failures integer not null default 0,
+  problem text,
+  constraint timestamp_authorities_check CHECK (((failures = 0) = (problem IS NULL))),
+  constraint timestamp_authorities_failures_check CHECK ((failures >= 0)),
+  constraint timestamp_authorities_interval_seconds_check CHECK ((interval_seconds > 0)),
+  constraint timestamp_authorities_pkey PRIMARY KEY (url)
+);
+
+create table timestamps (
+  tree_size bigint not null,
+  url text not null,
+  note text not null,
+  reply bytea not null,
+  generated_at timestamp with time zone not null,
+  serial text not null,
+  authority text not null,
+  constraint timestamps_pkey PRIMARY KEY (tree_size, url),
+  constraint timestamps_reply_check CHECK ((octet_length(reply) <= 65536)),
+  constraint timestamps_tree_size_check CHECK ((tree_size >= 1))
+);
+
 create table tree_nodes (
   level smallint not null,
   index bigint not null,
@@ -812,6 +837,7 @@ CREATE INDEX report_checks_owner ON public.report_checks USING btree (owner_id);
 CREATE UNIQUE INDEX signing_keys_one_active ON public.signing_keys USING btree (use) WHERE (status = 'active'::text);
 CREATE INDEX simulated_checkouts_expires ON public.simulated_checkouts USING btree (expires_at);
 CREATE UNIQUE INDEX simulated_subscriptions_active ON public.simulated_subscriptions USING btree (customer_id) WHERE (status = 'active'::text);
+CREATE INDEX timestamps_by_age ON public.timestamps USING btree (url, generated_at);
 CREATE INDEX verification_requests_address ON public.verification_requests USING btree (address_key) WHERE ((state <> ALL (ARRAY['quoted'::text, 'completed'::text, 'unpaid'::text, 'failed'::text, 'expired'::text])) AND (address_key IS NOT NULL));
 CREATE INDEX verification_requests_domain ON public.verification_requests USING btree (domain) WHERE ((state <> ALL (ARRAY['quoted'::text, 'completed'::text, 'unpaid'::text, 'failed'::text, 'expired'::text])) AND (domain IS NOT NULL));
 CREATE INDEX verification_requests_ended ON public.verification_requests USING btree (created_at, id) WHERE (state = ANY (ARRAY['completed'::text, 'failed'::text, 'expired'::text]));

@@ -193,6 +193,7 @@ t.test('each limit is listed once, and every section of the threat model has its
     'Webhooks out',
     'Facilitator and RPC',
     'Model provider',
+    'Time-stamp authorities',
     'Database',
     'Redis',
     'Operator',

@@ -6,6 +6,7 @@ import { type Batcher, openBatcher } from '../server/db/batch.ts'
 import { openChangeNotifier } from '../server/db/change-events.ts'
 import { assessment } from '../server/interface/assessment.ts'
 import { type Outbound, openOutbound } from '../server/outbound/connection.ts'
+import { openTimestamping } from '../server/receipts/timestamping.ts'
 import { openThreads, type Threads } from '../server/threads/pool.ts'
 import { buildCompletions, type Completions } from '../server/verification/completion.ts'
 import { type Claim, type Claims, claimRequests } from '../server/verification/request.ts'
@@ -92,6 +93,8 @@ export async function openWork(core: Core, overrides: WorkOverrides = {}): Promi
       ...(overrides.slowMs !== undefined && { slowMs: overrides.slowMs }),
     }),
   )
+  const { timestamps } = core.config
+  if (timestamps) opened.use(openTimestamping({ ...core, config: { ...core.config, timestamps } }))
   const closing = opened.move()
   return {
     ...core,

@@ -19,6 +19,8 @@ const TIMELESS = [
     'tile_middles',
     'signing_keys',
     'witnessed_checkpoint',
+    'timestamps',
+    'timestamp_authorities',
     'schema_migrations',
   ],
   ...['watchdogs', 'watchdog_scans', 'worker_beats', 'webhooks'],

@@ -36,7 +36,7 @@ export const assessmentVariables = {
     schema: z.enum(['auto', 'semantic', 'local', 'literal']),
     default: 'auto',
     about:
-      'semantic: a language model gives the verdict. local: the verifier that comes with the product. literal: quotes without verdict. auto: semantic with ANTHROPIC_API_KEY or OPENAI_MODEL, else local',
+      'semantic: a language model gives the verdict. local: the verifier of the product. literal: quotes without verdict. auto: semantic with ANTHROPIC_API_KEY or OPENAI_MODEL, else local',
   },
   VERIFIER_THREADS: {
     schema: whole(1, 64),
@@ -70,8 +70,7 @@ export const assessmentVariables = {
   ASSESSMENT_SECOND_READER: {
     schema: z.enum(['local', 'none']),
     default: 'local',
-    about:
-      'local: the verifier reads each page too; where it holds the opposite, the verdict is flagged verdict_doubted. none: saves its memory and time',
+    about: 'local: the verifier reads each page too; the opposite flags verdict_doubted. none: saves memory and time',
   },
   ASSESSMENT_FALLBACK: {
     schema: z.enum(['none', 'local', 'literal']),
@@ -82,7 +81,7 @@ export const assessmentVariables = {
   ASSESSMENT_CONCURRENCY: {
     schema: whole(1, 256),
     default: '8',
-    about: 'Calls to the model by one worker in parallel',
+    about: 'Parallel model calls of a worker',
   },
   ASSESSMENT_TIMEOUT_SECONDS: {
     schema: decimal(0.05, 110),

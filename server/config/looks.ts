@@ -6,7 +6,7 @@ export const lookVariables = {
   TRY_ENABLED: {
     schema: z.enum(['true', 'false', '1', '0']).transform((value) => value === 'true' || value === '1'),
     default: 'true',
-    about: 'false: nothing is free to try: /try answers 404, and no page has the form',
+    about: 'false: /try answers 404, and no page has the form',
   },
   TRY_PER_ADDRESS_PER_DAY: {
     schema: whole(0, 1_000_000),

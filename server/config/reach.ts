@@ -8,7 +8,7 @@ export const reachVariables = {
     schema: flag,
     default: 'false',
     about:
-      '1: offline mode, where nothing is really paid, may be reached from other machines; every answer and page says so. Needed where HOST is not loopback',
+      '1: other machines may reach offline mode, where nothing is really paid; every answer and page says so. Needed where HOST is not loopback',
   },
 } as const
 

@@ -13,6 +13,7 @@ const EXPOSED = [
   'X-Service-Recovery-Token',
   'X-Service-Idempotent-Replay',
   'ETag',
+  'X-Checkpoint',
 ]
 const MAX_AGE_SECONDS = 7200
 

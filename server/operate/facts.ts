@@ -5,6 +5,7 @@ import { findPendingMigrations } from '../db/migrate.ts'
 import { type Database, sql } from '../db/pool.ts'
 import { findUnresolved } from '../payments/ledger.ts'
 import { findHead } from '../receipts/head.ts'
+import { findFailingAuthorities } from '../receipts/timestamping.ts'
 import { kindOf, problemsOf, readBeats } from '../verification/assessors.ts'
 import { measureBacklog } from '../verification/lookup.ts'
 import { measureScanAge } from '../watchdogs/intake-clock.ts'
@@ -50,6 +51,7 @@ export async function readUrgent(db: Database, retention: Retention) {
     },
     watchdogs: { judged_seconds_ago: Math.round(await measureScanAge(db)) },
     alerts: await countAlerts(db),
+    failing_authorities: await findFailingAuthorities(db),
     prune_lag_table: lag && lag.seconds > 0 ? lag.table : null,
     prune_lag_seconds: Math.round(lag?.seconds ?? 0),
   }
@@ -61,7 +63,8 @@ export async function readFacts(db: Database, retention: Retention) {
     db,
     retention,
   )
-  const { recent, assessor, unresolved_payments, alerts, prune_lag_table, prune_lag_seconds } = urgent
+  const { recent, assessor, unresolved_payments, alerts, failing_authorities, prune_lag_table, prune_lag_seconds } =
+    urgent
   const head = await findHead(db)
   // The order is that of the command's answer.
   return {
@@ -91,6 +94,7 @@ export async function readFacts(db: Database, retention: Retention) {
       ...urgent.watchdogs,
     },
     alerts,
+    failing_authorities,
     accounts: await countAccounts(db),
     prune_lag_table,
     prune_lag_seconds,

@@ -1,5 +1,6 @@
 // The warnings of the status, each with its cure. Each alarm of alarms.ts has a warning of the same name with the same bound, so
 // that status and log report what Prometheus would report.
+import { withoutCredentials } from '../config/credentials.ts'
 import { type AlarmName, BOUNDS } from './alarms.ts'
 import type { Urgent } from './facts.ts'
 import type { RunningProcess } from './presence.ts'
@@ -12,7 +13,7 @@ export interface Warning {
 }
 
 /** Conditions of the status alone, for which Prometheus has no rule. */
-type OwnName = 'process_silent' | 'settings_differ' | 'payment_unresolved'
+type OwnName = 'process_silent' | 'settings_differ' | 'payment_unresolved' | 'timestamps_fail'
 
 type Found = [applies: boolean, name: AlarmName | OwnName, what: string, cure: string]
 
@@ -120,6 +121,14 @@ function ofWork(facts: Urgent): Found[] {
       `${alerts.given_up_last_hour} alerts were given up in the last hour`,
       'see /operator or log event alert_attempt; tell the owner, who can redeliver',
     ],
+    ...facts.failing_authorities.map(
+      ({ url, failures, problem }): Found => [
+        true,
+        'timestamps_fail',
+        `the time-stamp authority ${withoutCredentials(url)} has failed ${failures} times in a row: ${problem}`,
+        'correct TIMESTAMP_URLS or TIMESTAMP_CA_FILE, or ask its operator; receipts are made all the same. `doctor` asks it once',
+      ],
+    ),
     [
       facts.prune_lag_seconds > BOUNDS.prune,
       'pruning_late',

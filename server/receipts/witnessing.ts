@@ -8,6 +8,7 @@ import { type Database, nothing, sql } from '../db/pool.ts'
 import type { Logger } from '../telemetry.ts'
 import { proveConsistency, storedNodes } from './archive.ts'
 import { publicKeyOf, readNote, readSignatureLine, signatureLine } from './checkpoint.ts'
+import { findHead } from './head.ts'
 import type { Witness } from './witness-list.ts'
 
 export interface Witnessing extends AsyncDisposable {
@@ -25,6 +26,11 @@ export async function findPublished(core: { db: Database; config: { witnesses: W
   if (core.config.witnesses.length === 0) return null
   return core.db.maybeOneFirst(sql.prepared('find_published_checkpoint', z.object({ checkpoint: z.string() }))`
     select checkpoint from witnessed_checkpoint where published_at > now() - ${STALE_S} * interval '1 second'`)
+}
+
+/** The checkpoint as it is served: the published one, else that of the head; empty before the first receipt. */
+export async function findServed(core: { db: Database; config: { witnesses: Witness[] } }): Promise<string> {
+  return (await findPublished(core)) ?? (await findHead(core.db)).checkpoint
 }
 
 interface Round {
