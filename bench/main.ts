@@ -8,55 +8,55 @@ const NAME = 'npm run bench --'
 const PARTS: Record<string, Part<(lab: Lab) => Promise<void>>> = {
   admission: {
     about: 'requests stored durably, in groups and one by one',
-    run: async (lab) => (await import('./admission.ts')).benchAdmission(lab),
+    run: async (lab) => (await import('./parts/admission.ts')).benchAdmission(lab),
   },
   submission: {
     about: 'paid POSTs, beside the check of the signature alone',
-    run: async (lab) => (await import('./submission.ts')).benchSubmission(lab),
+    run: async (lab) => (await import('./parts/submission.ts')).benchSubmission(lab),
   },
   completion: {
     about: 'verifications that one worker completes, beside a bare job with a plain fetch',
-    run: async (lab) => (await import('./completion.ts')).benchCompletion(lab),
+    run: async (lab) => (await import('./parts/completion.ts')).benchCompletion(lab),
   },
   receipts: {
     about: 'receipts made, beside a transaction for each',
-    run: async (lab) => (await import('./receipts.ts')).benchReceipts(lab),
+    run: async (lab) => (await import('./parts/receipts.ts')).benchReceipts(lab),
   },
   mcp: {
     about: 'calls over MCP, beside a server of the SDK for each request',
-    run: async (lab) => (await import('./mcp.ts')).benchMcp(lab),
+    run: async (lab) => (await import('./parts/mcp.ts')).benchMcp(lab),
   },
   watchdogs: {
     about: 'heartbeats, beside one update for each',
-    run: async (lab) => (await import('./watchdogs.ts')).benchWatchdogs(lab),
+    run: async (lab) => (await import('./parts/watchdogs.ts')).benchWatchdogs(lab),
   },
   recovery: {
     about: 'results recovered, beside a static route',
-    run: async (lab) => (await import('./recovery.ts')).benchRecovery(lab),
+    run: async (lab) => (await import('./parts/recovery.ts')).benchRecovery(lab),
   },
   start: {
     about: '`npm start` and `npm run demo`, from the command; no peer',
-    run: async (lab) => (await import('./start.ts')).benchStart(lab),
+    run: async (lab) => (await import('./parts/start.ts')).benchStart(lab),
   },
   stages: {
     about: 'CPU of each part of a verification, and its flushes of the disk; no peer',
-    run: async (lab) => (await import('./stages.ts')).benchStages(lab),
+    run: async (lab) => (await import('./parts/stages.ts')).benchStages(lab),
   },
   claims: {
     about: 'ten claims on one page in one purchase, beside ten purchases',
-    run: async (lab) => (await import('./claims.ts')).benchClaims(lab),
+    run: async (lab) => (await import('./parts/claims.ts')).benchClaims(lab),
   },
   batch: {
     about: '`countersign batch`, killed and resumed, beside a bare loop of the x402 client',
-    run: async (lab) => (await import('./batch.ts')).benchBatch(lab),
+    run: async (lab) => (await import('./parts/batch.ts')).benchBatch(lab),
   },
   assess: {
     about: 'verdicts of the local verifier, beside native onnxruntime and BM25, and purchases with it',
-    run: async (lab) => (await import('./assess.ts')).benchAssess(lab),
+    run: async (lab) => (await import('./parts/assess.ts')).benchAssess(lab),
   },
   retrieval: {
     about: 'pages fetched and read, beside a bare GET',
-    run: async (lab) => (await import('./retrieval.ts')).benchRetrieval(lab),
+    run: async (lab) => (await import('./parts/retrieval.ts')).benchRetrieval(lab),
   },
   text: {
     about: 'pages to text, beside parsers',

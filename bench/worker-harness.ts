@@ -99,7 +99,7 @@ export async function openBareHarness(lab: Lab, source: Source) {
   const client = await openClient(url, opened)
   await client.query(BARE_TABLE)
   const env = { DATABASE_URL: url, ...source.env }
-  const worker = opened.use(await openChild(lab, 'bench/bare-worker.ts', { event: 'bare_ready', env }))
+  const worker = opened.use(await openChild(lab, 'bench/peers/bare-worker.ts', { event: 'bare_ready', env }))
   const closing = opened.move()
   return {
     url,

@@ -1,5 +1,5 @@
 // Everything that reads what strangers send, with its limit and the worst that it may be sent. One row for each reader: the rule
-// of test/readers.test.ts and the measurements of bench/growth.ts hold for all of them.
+// of test/readers.test.ts and the measurements of bench/text.ts hold for all of them.
 
 import { verifyDocument } from '../client/document.ts'
 import { canonicalJson, parseJson } from '../client/json.ts'

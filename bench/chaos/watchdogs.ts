@@ -9,8 +9,8 @@ import { countOf, openReceiver } from '../alert-receiver.ts'
 import { findPort } from '../child.ts'
 import { killWorkers, openCrashHarness, outageOf } from '../crash-harness.ts'
 import type { Lab } from '../lab.ts'
+import { openPack } from '../parts/watchdogs.ts'
 import { figure, printHeading, printNote, quantile } from '../table.ts'
-import { openPack } from '../watchdogs.ts'
 
 export interface WatchdogChaosOptions {
   watchdogs: number

@@ -1,13 +1,13 @@
 // Receipts per second over HTTP, beside a transaction for each, over HTTP too and on the same Postgres.
-import { sha256 } from '../server/receipts/format.ts'
-import { type BenchAccount, openAccounts } from './accounts.ts'
-import { type Child, openChild } from './child.ts'
-import { type Generator, openGenerator } from './generator.ts'
-import { type Lab, openClient } from './lab.ts'
-import { CONNECTIONS } from './receipt-one-by-one.ts'
-import { compete } from './rounds.ts'
-import { figure, printHeading, printNote, printRows, printStandings } from './table.ts'
-import { openWatch } from './watch.ts'
+import { sha256 } from '../../server/receipts/format.ts'
+import { type BenchAccount, openAccounts } from '../accounts.ts'
+import { type Child, openChild } from '../child.ts'
+import { type Generator, openGenerator } from '../generator.ts'
+import { type Lab, openClient } from '../lab.ts'
+import { CONNECTIONS } from '../peers/receipt-one-by-one.ts'
+import { compete } from '../rounds.ts'
+import { figure, printHeading, printNote, printRows, printStandings } from '../table.ts'
+import { openWatch } from '../watch.ts'
 
 const CALLERS = 64
 const AIM_ONE_BY_ONE = 7
@@ -21,7 +21,7 @@ export async function benchReceipts(lab: Lab): Promise<void> {
   const generator = opened.use(await openGenerator(lab))
   const watch = opened.use(await openWatch(url, { API: api.pid, load: generator.pid }))
   const peerEnv = { DATABASE_URL: await lab.makeDatabase() }
-  const single = opened.use(await openChild(lab, 'bench/receipt-peer.ts', { event: 'peer_ready', env: peerEnv }))
+  const single = opened.use(await openChild(lab, 'bench/peers/receipt-peer.ts', { event: 'peer_ready', env: peerEnv }))
   const milliseconds = lab.quick ? 1500 : 3000
   const post = () => append(generator, origin, accounts, milliseconds)
   const postTo = (peer: Child) => append(generator, String(peer.ready.address), accounts, milliseconds)

@@ -4,14 +4,14 @@
 import { readFile } from 'node:fs/promises'
 import { monitorEventLoopDelay } from 'node:perf_hooks'
 import { Agent, request } from 'undici'
-import { LIMITS } from '../server/interface/limits.ts'
-import { openOutbound } from '../server/outbound/connection.ts'
-import { openThreads, type Threads } from '../server/threads/pool.ts'
-import { observeSource } from '../workers/retrieval/observation.ts'
-import { extractText } from '../workers/text/page/extraction.ts'
-import { openChild } from './child.ts'
-import type { Lab } from './lab.ts'
-import { figure, printHeading, printNote, printRows, quantile } from './table.ts'
+import { LIMITS } from '../../server/interface/limits.ts'
+import { openOutbound } from '../../server/outbound/connection.ts'
+import { openThreads, type Threads } from '../../server/threads/pool.ts'
+import { observeSource } from '../../workers/retrieval/observation.ts'
+import { extractText } from '../../workers/text/page/extraction.ts'
+import { openChild } from '../child.ts'
+import type { Lab } from '../lab.ts'
+import { figure, printHeading, printNote, printRows, quantile } from '../table.ts'
 
 const PAGES = 400
 const LARGE_PAGES = 12

@@ -1,13 +1,13 @@
 // tools/list and a tool that reads, over HTTP and in both eras of the protocol, beside the SDKs' own way to serve the same
 // tools: an McpServer per request.
-import { openAccounts } from './accounts.ts'
-import { openChild } from './child.ts'
-import { openGenerator } from './generator.ts'
-import { type Lab, openClient } from './lab.ts'
-import type { Load } from './load.ts'
-import { compete } from './rounds.ts'
-import { figure, printHeading, printNote, printRows, printStandings } from './table.ts'
-import { openWatch, type Watch } from './watch.ts'
+import { openAccounts } from '../accounts.ts'
+import { openChild } from '../child.ts'
+import { openGenerator } from '../generator.ts'
+import { type Lab, openClient } from '../lab.ts'
+import type { Load } from '../load.ts'
+import { compete } from '../rounds.ts'
+import { figure, printHeading, printNote, printRows, printStandings } from '../table.ts'
+import { openWatch, type Watch } from '../watch.ts'
 
 const CALLERS = 16
 const AIM_LIST = 10
@@ -19,7 +19,7 @@ export async function benchMcp(lab: Lab): Promise<void> {
   const url = await lab.makeDatabase()
   const env = { DATABASE_URL: url, RATE_LIMIT_PER_MINUTE: '0' }
   const api = opened.use(await openChild(lab, 'server/main.ts', { event: 'listening', env }))
-  const peer = opened.use(await openChild(lab, 'bench/mcp-peer.ts', { event: 'peer_ready', env }))
+  const peer = opened.use(await openChild(lab, 'bench/peers/mcp-peer.ts', { event: 'peer_ready', env }))
   const generator = opened.use(await openGenerator(lab))
   const accounts = await openAccounts(await openClient(url, opened), 'bench')
   const milliseconds = lab.quick ? 1000 : 4000

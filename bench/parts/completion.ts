@@ -1,11 +1,11 @@
 // Completed verifications per second: one worker process, a page over TLS, requests admitted beforehand. Beside it a bare
 // job of three checkpoint commits under the same queue settings, and the same job with a plain fetch of the page in it.
 
-import type { Lab } from './lab.ts'
-import { compete } from './rounds.ts'
-import { figure, printHeading, printNote, printRows, printStandings } from './table.ts'
-import { openWatch } from './watch.ts'
-import { openBareHarness, openSource, openWorkerHarness, type Source } from './worker-harness.ts'
+import type { Lab } from '../lab.ts'
+import { compete } from '../rounds.ts'
+import { figure, printHeading, printNote, printRows, printStandings } from '../table.ts'
+import { openWatch } from '../watch.ts'
+import { openBareHarness, openSource, openWorkerHarness, type Source } from '../worker-harness.ts'
 
 /**
  * Verifications before the measurement. A worker runs for days, so the compilation in its first minutes is not

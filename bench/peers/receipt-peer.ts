@@ -1,8 +1,8 @@
 // The peer of POST /v1/receipt: Fastify that writes each receipt in a transaction of its own.
-// `node bench/receipt-peer.ts`, with DATABASE_URL
+// `node bench/peers/receipt-peer.ts`, with DATABASE_URL
 import { randomBytes } from 'node:crypto'
 import Fastify from 'fastify'
-import { deriveKey } from '../server/receipts/keys.ts'
+import { deriveKey } from '../../server/receipts/keys.ts'
 import { openOneByOne } from './receipt-one-by-one.ts'
 
 const key = { ...deriveKey(randomBytes(32), 'receipt', 1), keyId: 1 }

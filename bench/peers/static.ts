@@ -1,4 +1,4 @@
-// A process that answers every GET with the bytes it was given: what Fastify alone can do. `node bench/static.ts FILE`
+// A process that answers every GET with the bytes it was given: what Fastify alone can do. `node bench/peers/static.ts FILE`
 import { readFileSync } from 'node:fs'
 import Fastify from 'fastify'
 

@@ -7,12 +7,12 @@ import { McpServer as FirstMcpServer } from '@modelcontextprotocol/sdk/server/mc
 import { StreamableHTTPServerTransport } from '@modelcontextprotocol/sdk/server/streamableHttp.js'
 import { createMcpHandler, McpServer } from '@modelcontextprotocol/server'
 import { z } from 'zod'
-import { catalog } from '../server/catalog.ts'
-import { readConfig } from '../server/config.ts'
-import { type Api, openApi, openCore } from '../server/context.ts'
-import { controlTools } from '../server/mcp/control-tools.ts'
-import type { Tool } from '../server/mcp/tool.ts'
-import { verifySourceTool } from '../server/mcp/verify-source.ts'
+import { catalog } from '../../server/catalog.ts'
+import { readConfig } from '../../server/config.ts'
+import { type Api, openApi, openCore } from '../../server/context.ts'
+import { controlTools } from '../../server/mcp/control-tools.ts'
+import type { Tool } from '../../server/mcp/tool.ts'
+import { verifySourceTool } from '../../server/mcp/verify-source.ts'
 
 const config = readConfig()
 const core = await openCore(config, config.databaseUrl ?? '')

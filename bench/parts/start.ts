@@ -7,11 +7,11 @@ import { setTimeout as pause } from 'node:timers/promises'
 import { ExactEvmScheme } from '@x402/evm/exact/client'
 import { wrapFetchWithPayment, x402Client } from '@x402/fetch'
 import { generatePrivateKey, privateKeyToAccount } from 'viem/accounts'
-import { findPort } from './child.ts'
-import type { Lab } from './lab.ts'
-import { median } from './rounds.ts'
-import { figure, printHeading, printRows } from './table.ts'
-import { openSource } from './worker-harness.ts'
+import { findPort } from '../child.ts'
+import type { Lab } from '../lab.ts'
+import { median } from '../rounds.ts'
+import { figure, printHeading, printRows } from '../table.ts'
+import { openSource } from '../worker-harness.ts'
 
 /** Seconds. The verdict is counted from the first answer. */
 const AIMS = { start: 1.5, verdict: 4, demo: 10 }
@@ -92,7 +92,7 @@ async function timeDemo(lab: Lab, env: NodeJS.ProcessEnv): Promise<number> {
 }
 
 function run(lab: Lab, args: string[], env: NodeJS.ProcessEnv): ChildProcess {
-  const child = spawn('npm', args, { cwd: join(import.meta.dirname, '..'), env, stdio: 'ignore' })
+  const child = spawn('npm', args, { cwd: join(import.meta.dirname, '../..'), env, stdio: 'ignore' })
   lab.children.add(child)
   return child.once('exit', () => lab.children.delete(child))
 }

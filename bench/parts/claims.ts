@@ -1,18 +1,18 @@
 // Ten claims on one page in one purchase, beside ten purchases of one claim each on the same page, and beside one. The worker's own
 // code runs here, one request at a time, so all CPU time of the process belongs to what is measured.
-import { readConfig } from '../server/config.ts'
-import { openCore } from '../server/context.ts'
-import { transact } from '../server/db/pool.ts'
-import type { PurchaseBody } from '../server/interface/claims.ts'
-import { MOST_CLAIMS } from '../server/interface/price.ts'
-import { openLog } from '../server/telemetry.ts'
-import { admitBatch } from '../server/verification/admission.ts'
-import { verifyRequest } from '../server/verification/stages.ts'
-import { openWork } from '../workers/context.ts'
-import type { Lab } from './lab.ts'
-import { buildAdmission } from './orders.ts'
-import { figure, printHeading, printNote, printRows } from './table.ts'
-import { openSource } from './worker-harness.ts'
+import { readConfig } from '../../server/config.ts'
+import { openCore } from '../../server/context.ts'
+import { transact } from '../../server/db/pool.ts'
+import type { PurchaseBody } from '../../server/interface/claims.ts'
+import { MOST_CLAIMS } from '../../server/interface/price.ts'
+import { openLog } from '../../server/telemetry.ts'
+import { admitBatch } from '../../server/verification/admission.ts'
+import { verifyRequest } from '../../server/verification/stages.ts'
+import { openWork } from '../../workers/context.ts'
+import type { Lab } from '../lab.ts'
+import { buildAdmission } from '../orders.ts'
+import { figure, printHeading, printNote, printRows } from '../table.ts'
+import { openSource } from '../worker-harness.ts'
 
 /** What a buyer of ten claims may take, in purchases of one claim. */
 const AIM = 2.5

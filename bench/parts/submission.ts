@@ -1,20 +1,20 @@
 // Paid POSTs per second over HTTP: signature checked, request stored durably, 202 answered. Beside it the stock check of the signature
 // alone, by viem on two threads, and as a ceiling the service's own check.
 import { randomUUID } from 'node:crypto'
-import { recoverSigner } from '../server/payments/chains/signature-thread.ts'
-import type { SignedTransfer } from '../server/payments/chains/signed-transfer.ts'
-import { openOfflineFacilitator } from '../server/payments/facilitators/offline-facilitator.ts'
-import { openThreads } from '../server/threads/pool.ts'
-import { openChild } from './child.ts'
-import { openGenerator } from './generator.ts'
-import type { Lab } from './lab.ts'
-import { bodyFor, signPayments, transferOf } from './orders.ts'
-import { closedLoop, compete } from './rounds.ts'
-import { figure, printHeading, printNote, printRows, printStandings } from './table.ts'
-import { openWatch } from './watch.ts'
+import { recoverSigner } from '../../server/payments/chains/signature-thread.ts'
+import type { SignedTransfer } from '../../server/payments/chains/signed-transfer.ts'
+import { openOfflineFacilitator } from '../../server/payments/facilitators/offline-facilitator.ts'
+import { openThreads } from '../../server/threads/pool.ts'
+import { openChild } from '../child.ts'
+import { openGenerator } from '../generator.ts'
+import type { Lab } from '../lab.ts'
+import { bodyFor, signPayments, transferOf } from '../orders.ts'
+import { closedLoop, compete } from '../rounds.ts'
+import { figure, printHeading, printNote, printRows, printStandings } from '../table.ts'
+import { openWatch } from '../watch.ts'
 
 const CALLERS = 64
-const VIEM_CHECK = new URL('./viem-check.ts', import.meta.url)
+const VIEM_CHECK = new URL('../peers/viem-check.ts', import.meta.url)
 /** The peers leave nothing for HTTP, the database and the callers, which share their cores. */
 const AIM = 0.8
 /** No worker runs here. Pages and addresses are many, so that no limit in flight is reached. */

@@ -1,16 +1,16 @@
 // Recovery GETs per second of a completed result, beside a static Fastify route that returns the same bytes.
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { deriveSecret } from '../server/receipts/keys.ts'
-import { recoveryToken } from '../server/verification/recovery-token.ts'
-import { openChild } from './child.ts'
-import { openGenerator } from './generator.ts'
-import { type Lab, openClient } from './lab.ts'
-import type { Load } from './load.ts'
-import { compete } from './rounds.ts'
-import { figure, printHeading, printNote, printRows, printStandings } from './table.ts'
-import { openWatch, type Watch } from './watch.ts'
-import { openSource, openWorkerHarness } from './worker-harness.ts'
+import { deriveSecret } from '../../server/receipts/keys.ts'
+import { recoveryToken } from '../../server/verification/recovery-token.ts'
+import { openChild } from '../child.ts'
+import { openGenerator } from '../generator.ts'
+import { type Lab, openClient } from '../lab.ts'
+import type { Load } from '../load.ts'
+import { compete } from '../rounds.ts'
+import { figure, printHeading, printNote, printRows, printStandings } from '../table.ts'
+import { openWatch, type Watch } from '../watch.ts'
+import { openSource, openWorkerHarness } from '../worker-harness.ts'
 
 const AIM = 0.5
 const CALLERS = 32
@@ -21,7 +21,7 @@ export async function benchRecovery(lab: Lab): Promise<void> {
   const file = join(lab.folder, 'result.json')
   await writeFile(file, bytes)
   const api = opened.use(await openChild(lab, 'server/main.ts', { event: 'listening', env: { DATABASE_URL: url } }))
-  const plain = opened.use(await openChild(lab, 'bench/static.ts', { event: 'static_ready', args: [file] }))
+  const plain = opened.use(await openChild(lab, 'bench/peers/static.ts', { event: 'static_ready', args: [file] }))
   const generator = opened.use(await openGenerator(lab))
   const watch = opened.use(await openWatch(url, { API: api.pid, load: generator.pid }))
   const plainWatch = opened.use(await openWatch(url, { static: plain.pid, load: generator.pid }))

@@ -4,8 +4,8 @@ import { get } from 'node:https'
 import { text } from 'node:stream/consumers'
 import { Logger, run, type TaskList } from 'graphile-worker'
 import pg from 'pg'
-import { readConfig } from '../server/config.ts'
-import { openQueuePool } from '../server/db/queue.ts'
+import { readConfig } from '../../server/config.ts'
+import { openQueuePool } from '../../server/db/queue.ts'
 
 const { databaseUrl = '', workerConcurrency, fixtures } = readConfig()
 /** As many connections as openCore and openRunner have. */

@@ -2,17 +2,17 @@
 // all CPU time belongs to the part that runs: "loop" is the time of this thread, "threads" that of all other threads of the
 // process (piscina, garbage collection, compilation). The time of an inner part does not count for the outer part.
 import { z } from 'zod'
-import { readConfig } from '../server/config.ts'
-import { openCore } from '../server/context.ts'
-import { type Database, sql, transact } from '../server/db/pool.ts'
-import { openLog } from '../server/telemetry.ts'
-import { admitBatch } from '../server/verification/admission.ts'
-import { verifyRequest } from '../server/verification/stages.ts'
-import { openWork, type Work } from '../workers/context.ts'
-import type { Lab } from './lab.ts'
-import { bodyFor, buildAdmission } from './orders.ts'
-import { figure, printHeading, printNote, printRows } from './table.ts'
-import { openSource } from './worker-harness.ts'
+import { readConfig } from '../../server/config.ts'
+import { openCore } from '../../server/context.ts'
+import { type Database, sql, transact } from '../../server/db/pool.ts'
+import { openLog } from '../../server/telemetry.ts'
+import { admitBatch } from '../../server/verification/admission.ts'
+import { verifyRequest } from '../../server/verification/stages.ts'
+import { openWork, type Work } from '../../workers/context.ts'
+import type { Lab } from '../lab.ts'
+import { bodyFor, buildAdmission } from '../orders.ts'
+import { figure, printHeading, printNote, printRows } from '../table.ts'
+import { openSource } from '../worker-harness.ts'
 
 export async function benchStages(lab: Lab): Promise<void> {
   await using opened = new AsyncDisposableStack()

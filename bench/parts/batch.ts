@@ -9,18 +9,18 @@ import { text } from 'node:stream/consumers'
 import { ExactEvmScheme } from '@x402/evm/exact/client'
 import { wrapFetchWithPayment, x402Client } from '@x402/fetch'
 import { generatePrivateKey, privateKeyToAccount } from 'viem/accounts'
-import { openChild } from './child.ts'
-import { type Lab, openClient } from './lab.ts'
-import { closedLoop, compete } from './rounds.ts'
-import { printHeading, printNote, printStandings } from './table.ts'
-import { openSource, type Source } from './worker-harness.ts'
+import { openChild } from '../child.ts'
+import { type Lab, openClient } from '../lab.ts'
+import { closedLoop, compete } from '../rounds.ts'
+import { printHeading, printNote, printStandings } from '../table.ts'
+import { openSource, type Source } from '../worker-harness.ts'
 
 const AIM = 0.9
 const CONCURRENCY = 8
 const KILLS = 5
 const CENTS = 3
 const CLAIM = 'The harbour was opened in 1874 by the county engineer.'
-const CLI = join(import.meta.dirname, '../client/cli.ts')
+const CLI = join(import.meta.dirname, '../../client/cli.ts')
 
 export async function benchBatch(lab: Lab): Promise<void> {
   await using opened = new AsyncDisposableStack()

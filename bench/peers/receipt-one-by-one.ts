@@ -1,8 +1,8 @@
 // The chain as it is usually written: a transaction for each receipt.
 import pg from 'pg'
-import type { Attestation } from '../server/interface/attestation.ts'
-import type { Subject } from '../server/receipts/chain.ts'
-import { attest, GENESIS, type SigningKey } from '../server/receipts/format.ts'
+import type { Attestation } from '../../server/interface/attestation.ts'
+import type { Subject } from '../../server/receipts/chain.ts'
+import { attest, GENESIS, type SigningKey } from '../../server/receipts/format.ts'
 
 /** As many as the service has. */
 export const CONNECTIONS = 10

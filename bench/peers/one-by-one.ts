@@ -2,10 +2,10 @@
 // claims and the same job as server/verification/admission.ts.
 import pg from 'pg'
 import { z } from 'zod'
-import { type Database, nothing, sql, type Tx, transact } from '../server/db/pool.ts'
-import type { Admission } from '../server/verification/admission.ts'
-import { jobOf } from '../server/verification/job.ts'
-import { requestView, viewColumns } from '../server/verification/request.ts'
+import { type Database, nothing, sql, type Tx, transact } from '../../server/db/pool.ts'
+import type { Admission } from '../../server/verification/admission.ts'
+import { jobOf } from '../../server/verification/job.ts'
+import { requestView, viewColumns } from '../../server/verification/request.ts'
 
 export interface Admitter extends AsyncDisposable {
   admit(admission: Admission): Promise<void>

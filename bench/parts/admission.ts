@@ -2,15 +2,15 @@
 // Compares groups, as the service writes them, with one transaction per request.
 import { createHash, randomBytes } from 'node:crypto'
 import type pg from 'pg'
-import { PUBLIC_LIMITS } from '../server/accounts/tiers.ts'
-import { openDatabase } from '../server/db/pool.ts'
-import { openAdmissions } from '../server/verification/admission.ts'
-import { type Lab, openClient } from './lab.ts'
-import { type Admitter, pgAdmitter, slonikAdmitter, statementAdmitter } from './one-by-one.ts'
-import { bodyFor, bodyHashOf, buildAdmission } from './orders.ts'
-import { closedLoop, compete } from './rounds.ts'
-import { printHeading, printNote, printStandings } from './table.ts'
-import { openWatch, type Watch } from './watch.ts'
+import { PUBLIC_LIMITS } from '../../server/accounts/tiers.ts'
+import { openDatabase } from '../../server/db/pool.ts'
+import { openAdmissions } from '../../server/verification/admission.ts'
+import { type Lab, openClient } from '../lab.ts'
+import { bodyFor, bodyHashOf, buildAdmission } from '../orders.ts'
+import { type Admitter, pgAdmitter, slonikAdmitter, statementAdmitter } from '../peers/one-by-one.ts'
+import { closedLoop, compete } from '../rounds.ts'
+import { printHeading, printNote, printStandings } from '../table.ts'
+import { openWatch, type Watch } from '../watch.ts'
 
 const CALLERS = 64
 /** As openCore has it. */

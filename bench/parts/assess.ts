@@ -3,28 +3,28 @@
 import { join } from 'node:path'
 import { Tokenizer } from '@huggingface/tokenizers'
 import * as native from 'onnxruntime-node'
-import { readConfig } from '../server/config.ts'
-import { openCore } from '../server/context.ts'
-import { transact } from '../server/db/pool.ts'
-import { openLog } from '../server/telemetry.ts'
-import { openThreads } from '../server/threads/pool.ts'
-import { admitBatch } from '../server/verification/admission.ts'
-import { verifyRequest } from '../server/verification/stages.ts'
-import { assessLocally } from '../workers/assessment/local/assessment.ts'
-import { loadVerifier, type Verifier, type VerifierFiles } from '../workers/assessment/local/verifier.ts'
-import { readVerifierFiles } from '../workers/assessment/local/weights.ts'
-import { chooseWindows, sentencesOf } from '../workers/assessment/local/windows.ts'
-import { openWork } from '../workers/context.ts'
-import { readLabels } from './eval/labels.ts'
-import type { Lab } from './lab.ts'
-import { buildAdmission } from './orders.ts'
-import { figure, printHeading, printNote, printRows } from './table.ts'
-import { openSource } from './worker-harness.ts'
+import { readConfig } from '../../server/config.ts'
+import { openCore } from '../../server/context.ts'
+import { transact } from '../../server/db/pool.ts'
+import { openLog } from '../../server/telemetry.ts'
+import { openThreads } from '../../server/threads/pool.ts'
+import { admitBatch } from '../../server/verification/admission.ts'
+import { verifyRequest } from '../../server/verification/stages.ts'
+import { assessLocally } from '../../workers/assessment/local/assessment.ts'
+import { loadVerifier, type Verifier, type VerifierFiles } from '../../workers/assessment/local/verifier.ts'
+import { readVerifierFiles } from '../../workers/assessment/local/weights.ts'
+import { chooseWindows, sentencesOf } from '../../workers/assessment/local/windows.ts'
+import { openWork } from '../../workers/context.ts'
+import { readLabels } from '../eval/labels.ts'
+import type { Lab } from '../lab.ts'
+import { buildAdmission } from '../orders.ts'
+import { figure, printHeading, printNote, printRows } from '../table.ts'
+import { openSource } from '../worker-harness.ts'
 
 /** Words of the page, as of an article. */
 const WORDS = 1000
 const CLAIMS = 20
-const LABELS = join(import.meta.dirname, 'eval/countersign.jsonl')
+const LABELS = join(import.meta.dirname, '../eval/countersign.jsonl')
 
 type Run = (claims: readonly string[]) => Promise<string[]>
 
