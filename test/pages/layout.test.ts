@@ -1,0 +1,137 @@
+// The layout that all public pages share, as rules: one left edge, one measure for running text, one scale of type, nothing wider than its
+// window, paper without navigation, and a keyboard that reaches every control and shows where it is.
+import type { Page } from 'playwright-core'
+import t from 'tap'
+import { type Browser, noBrowser, sharedBrowser, visit } from '../browser.ts'
+import { LONG } from '../long.ts'
+import { startSystem } from '../system.ts'
+
+/** Of the root, in CSS pixels. */
+const EM = 16
+/** Sizes of type in rem, as tokens.css has them: for wide windows, and where headings are smaller. */
+const SCALE = [0.75, 0.875, 1, 1.125, 1.375]
+const HEADINGS = { 1920: [2, 2.75], 1440: [2, 2.75], 360: [1.625, 1.75] } as const
+const MEASURE = 44 * EM
+
+/** Runs in the page, which shows each path in turn without its scripts. One line for each fault. */
+async function faultsOf({ paths, sizes, measure }: { paths: string[]; sizes: number[]; measure: number }) {
+  const kept = globalThis as typeof globalThis & { texts?: Map<string, Promise<string>> }
+  kept.texts ??= new Map(
+    paths.map((path) => [path, fetch(path, { headers: { accept: 'text/html' } }).then((answer) => answer.text())]),
+  )
+  const found: string[] = []
+  for (const path of paths) {
+    const { body } = new DOMParser().parseFromString((await kept.texts.get(path)) ?? '', 'text/html')
+    document.body.replaceWith(body)
+    for (const details of body.querySelectorAll('details')) details.open = true
+    const edge = body.querySelector('main')?.getBoundingClientRect().left ?? 0
+    for (const part of ['.brand', 'main > *', 'main h1', 'footer li', 'body > .mode']) {
+      const [first] = [...body.querySelectorAll(part)].filter((one) => one.checkVisibility())
+      // Beside a way through the pages, the text has the second column.
+      const isBeside = part === 'main h1' && body.querySelector('.beside') !== null
+      const left = first?.getBoundingClientRect().left ?? Number.NaN
+      if (!isBeside && Math.abs(left - edge) > 1) found.push(`${path}: ${part} begins at ${left}, not at ${edge}`)
+    }
+    const { scrollWidth, clientWidth } = document.documentElement
+    if (scrollWidth > clientWidth) found.push(`${path}: the page is ${scrollWidth} wide`)
+    const other = new Map<string, string>()
+    for (const element of body.querySelectorAll<HTMLElement>('*')) {
+      const hasText = [...element.childNodes].some((node) => node.nodeType === 3 && node.nodeValue?.trim())
+      if (!hasText || /^(script|style|noscript|option)$/i.test(element.tagName)) continue
+      const size = Number.parseFloat(getComputedStyle(element).fontSize)
+      if (!sizes.some((one) => Math.abs(one - size) < 0.05)) other.set(`${size} px`, element.outerHTML.slice(0, 80))
+      if (element.matches('main p:not(.live-line, .empty)') && element.getBoundingClientRect().width > measure + 1)
+        other.set('wider than the measure', element.outerHTML.slice(0, 80))
+    }
+    for (const [what, where] of other) found.push(`${path}: ${what}: ${where}`)
+  }
+  return found
+}
+
+async function walk(browser: Browser, origin: string, paths: string[]) {
+  const found: string[] = []
+  await using opened = await visit(browser, new URL('/pricing', origin).href, { bypassCSP: true })
+  for (const width of [1920, 1440, 360] as const) {
+    await opened.page.setViewportSize({ width, height: 900 })
+    const sizes = [...SCALE, ...HEADINGS[width]].map((size) => size * EM)
+    const lines = await opened.page.evaluate(faultsOf, { paths, sizes, measure: MEASURE })
+    found.push(...lines.map((line) => `${width} pixels: ${line}`))
+  }
+  return found
+}
+
+t.test('the layout of every public page', { skip: noBrowser }, async (t) => {
+  await using system = await startSystem({ env: { OFFLINE_PUBLIC: 'true' } })
+  const browser = await sharedBrowser()
+  const listed = [...(await (await fetch(system.url('/sitemap.xml'))).text()).matchAll(/<loc>([^<]+)<\/loc>/g)]
+  const all = listed.map(([, url = '']) => new URL(url).pathname)
+  t.ok(all.length > 80, `${all.length} pages`)
+  // Operations look alike, and so do documents: one of eight, and every one in the long run.
+  const paths = all.filter((path, n) => LONG || !/^\/(docs|guide)\//.test(path) || n % 8 === 0)
+  const others = [
+    '/nothing',
+    '/receipts?q=nothing',
+    '/samples/museum-hours',
+    '/checkout/nothing',
+    '/results/1',
+    '/account',
+  ]
+
+  await t.test('one left edge, one measure, one scale of type, and no page wider than its window', async (t) => {
+    t.same(await walk(browser, system.service.address, [...paths, ...others]), [])
+  })
+
+  await t.test('no word runs into the code or the link after it', async (t) => {
+    for (const path of [...all, ...others]) {
+      const page = await (await fetch(system.url(path), { headers: { accept: 'text/html' } })).text()
+      const text = page.replaceAll(/<pre[\s\S]*?<\/pre>/g, '')
+      t.equal(/.{0,30}[a-z0-9.,;:](<(?:code|a|strong|time|em)\b[^>]*>)+\w.{0,20}/.exec(text)?.[0], undefined, path)
+    }
+  })
+
+  await t.test('paper has no navigation, and the content as on the screen', async (t) => {
+    for (const path of ['/', '/guide/buying', '/docs/verify_source', '/pricing']) {
+      await using opened = await visit(browser, system.url(path))
+      const { page } = opened
+      await page.emulateMedia({ media: 'print' })
+      for (const part of ['header nav a:not(.brand)', 'body > footer', '.side', '.actions', '.copy'])
+        for (const element of await page.locator(part).all()) t.notOk(await element.isVisible(), `${path}: ${part}`)
+      t.ok(await page.locator('main h1').isVisible(), path)
+    }
+  })
+
+  await t.test('the keyboard reaches every control, and shows where it is', async (t) => {
+    for (const path of ['/', '/pricing', '/verify', '/account', '/docs/register']) {
+      await using opened = await visit(browser, system.url(path))
+      t.same(await unreached(opened.page), [], path)
+    }
+  })
+})
+
+/** The controls that the key Tab does not reach, or whose focus is not seen. */
+async function unreached(page: Page): Promise<string[]> {
+  const count = await page.evaluate(() => {
+    const controls = [...document.querySelectorAll<HTMLElement>('a[href], button, input, select, textarea, summary')]
+    const seen = controls.filter((one) => one.checkVisibility() && !one.matches(':disabled'))
+    for (const [n, one] of seen.entries()) one.dataset.control = String(n)
+    return seen.length
+  })
+  const reached = new Set<string>()
+  const faults: string[] = []
+  // Parts that scroll can be reached too, so there are more stops than controls.
+  for (let stop = 0; stop < 2 * count + 20 && reached.size < count; stop++) {
+    await page.keyboard.press('Tab')
+    const { control, isSeen, text } = await page.evaluate(() => {
+      const one = document.activeElement as HTMLElement
+      const { outlineStyle, outlineWidth } = getComputedStyle(one)
+      const { width, height, right, bottom } = one.getBoundingClientRect()
+      const isSeen = outlineStyle !== 'none' && outlineWidth !== '0px' && width * height > 0 && right > 0 && bottom > 0
+      return { control: one.dataset.control, isSeen, text: one.outerHTML.slice(0, 80) }
+    })
+    if (control === undefined) continue
+    reached.add(control)
+    if (!isSeen) faults.push(`not seen: ${text}`)
+  }
+  if (reached.size < count) faults.push(`${count - reached.size} of ${count} controls are not reached`)
+  return faults
+}
