@@ -32,7 +32,7 @@ export function accuracyPage(site: Site, { runs, marked, published }: Accuracy, 
       ${quoted.length > 0 && html`<${Quoted} runs=${quoted} />`}
       <p><a href="/guide/accuracy">Every figure as a document</a>, and <a href="/guide/notice">licences and sources</a> of the verifier and
       of what it learnt from.</p>
-      <p class="aside">The verifier's <a href="/model/">weights</a> are public. Anyone can recompute its verdicts by
+      <p class="aside">The verifier's <a href="/model/">weights</a> are public. Anyone can recompute its verdicts by${' '}
         <code>countersign verify FILE --recompute</code>.</p>`,
   })
 }
@@ -46,7 +46,7 @@ const LEADS: Record<AssessmentKind, string> = {
   literal:
     'No model is asked here and no verdict is given. The figures show how often the first quote contains the passage about the claim.',
   local:
-    'The verifier that comes with this service gives the verdict here. On pages that it had never seen, 90 of 100 of its verdicts for a claim and 88 of 100 against one were right. It gives such a verdict on about a third of all claims, and else says insufficient_evidence.',
+    'The verifier that comes with this service gives the verdict here. On pages that it had never seen, 90 of 100 of its verdicts for a claim and 88 of 100 against one were right. It gives such a verdict on about a third of all claims, and else says that the page does not say enough.',
   semantic:
     'A model gives the verdict here. The figures show how often people gave the same verdict to the same page and claim.',
 }

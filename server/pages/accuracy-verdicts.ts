@@ -1,5 +1,5 @@
 // The part of /accuracy about verdicts: figures with intervals for each set, beside BM25 with words, and what was published.
-import { html } from '../../client/page/html.ts'
+import { type Html, html } from '../../client/page/html.ts'
 import { Badge, Facts, inFigures, Table, VERDICT_TONES } from '../../client/page/parts.ts'
 import type { AccuracyRun, Failure, Published } from './accuracy.ts'
 import { agreement, kindRows, matrixRows, publishedRows, READING, type Rows, summaryRows } from './accuracy-figures.ts'
@@ -10,8 +10,10 @@ export function Verdicts({ runs }: { runs: readonly AccuracyRun[] }) {
   if (!first) return null
   return html`<section class="accuracy" aria-label="Verdicts on labelled sets">
     <h2>Verdicts on labelled sets</h2>
-    <p>${READING.replaceAll(/[*`]/g, '')}</p>
+    <p>People had judged the claims of each set. The first two figures of a row are the share of claims that got a definite verdict, for or
+      against, and the share of those verdicts that was right. The true share is likely between the two figures in brackets.</p>
     <${RowsTable} caption="Verdicts by set" rows=${summaryRows(runs)} />
+    <details><summary>How these figures are made</summary><p>${READING.replaceAll(/[*`]/g, '')}</p></details>
     <h2>Labels and verdicts</h2>
     <p>A row for each label that people gave, a column for each verdict of the service.</p>
     <${RowsTable} caption="Labels and verdicts" rows=${matrixRows(runs)} />
@@ -73,5 +75,11 @@ function RowsTable({ caption, rows }: { caption: string; rows: Rows }) {
   const plain = (cell: string) => cell.replaceAll('`', '')
   return html`<${Table} caption=${caption} unseen
     columns=${rows.headings.map((name, n) => ({ name: plain(name), number: n >= first }))}
-    rows=${rows.rows.map((cells) => cells.map(plain))} />`
+    rows=${rows.rows.map((cells) => cells.map((cell) => figureOf(plain(cell))))} />`
+}
+
+/** The share on one line, and its interval on the next. */
+function figureOf(cell: string): Html {
+  const [, share, interval] = /^(\S+ %) (\[.*)$/.exec(cell) ?? []
+  return share ? html`${share} <span class="interval">${interval}</span>` : cell
 }

@@ -38,19 +38,19 @@ export function statusPage(site: Site, status: Status): string {
     description: `What works at this service now, and in the last ${DAYS} days.`,
     body: html`<h1>Status</h1>
       <${Notice} tone=${tone} title=${title}>Read at <${ShortTime} ms=${status.at} /> UTC.<//>
-      <${Table} caption="Now" columns=${[{ name: 'part' }, { name: 'state' }, { name: '' }]}
+      <h2>Now</h2>
+      <${Table} caption="Now" unseen columns=${[{ name: 'Part' }, { name: 'State' }, { name: '' }]}
         rows=${lines.map(([name, tone, state, detail]) => [name, html`<${Badge} tone=${tone}>${state}<//>`, detail])} />
       <${LastDays} days=${status.days} />
-      <p class="aside">A process that serves callers probes database, migrations and keys every 5 seconds. The service was available in a
-        minute if every probe in that minute succeeded and there was at least one. For machines: <a href="/readyz">/readyz</a> says the same of the process
-        that answers.</p>`,
+      <p class="aside">Every 5 seconds the service checks its database and its keys. A minute counts as available if each check in it
+        succeeded and there was at least one. For programs: <a href="/readyz">/readyz</a> says the same of the process that answers.</p>`,
   })
 }
 
 const NAMES: Readonly<Record<string, string>> = {
   process: 'Process that answers',
   database: 'Database',
-  migrations: 'Schema of the database',
+  migrations: 'Tables of the database',
   keys: 'Signing keys',
   verifier: 'Local verifier',
 }
