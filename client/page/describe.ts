@@ -42,10 +42,10 @@ function receiptFacts(value: unknown): Fact[] {
   if (typeof serial !== 'number') return []
   return [
     ['Receipt', `serial ${serial}`],
-    ['Digest', String(subject_sha256)],
-    ...(label === null ? [] : [['Label', String(label)] as const]),
     ['Made for', String(requested_by)],
     ...signedFacts(value),
+    ...(label === null ? [] : [['Label', String(label)] as const]),
+    ['Digest', String(subject_sha256)],
   ]
 }
 

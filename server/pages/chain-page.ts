@@ -5,7 +5,7 @@ import type { Attestation } from '../interface/attestation.ts'
 import type { Growth } from '../receipts/growth.ts'
 import { renderPage, type Site } from './layout.ts'
 import { Plot } from './plot.ts'
-import { ReceiptSearch } from './receipt-page.ts'
+import { madeFor, ReceiptSearch } from './receipt-page.ts'
 
 export interface ShownChain {
   serial: number
@@ -22,32 +22,34 @@ export function chainPage(site: Site, chain: ShownChain): string {
   const days = growth.days
   const week = days.slice(-7).reduce((sum, { receipts }) => sum + receipts, 0)
   return renderPage(site, {
-    title: 'The chain',
+    title: 'Receipts',
     path: '/chain',
-    description: 'The public chain of receipts: its head, its witnesses and its growth.',
-    body: html`<h1>The chain of receipts</h1>
-      <p class="lead">All receipts of this service, in a public list that only grows. Each names the one before it, so none can be taken
-        out, changed or moved without a trace.</p>
+    description:
+      'The public list of all receipts of this service: find one, and check that none was taken out or changed.',
+    body: html`<h1>All receipts</h1>
+      <p class="lead">A receipt shows that something existed at a time: a result that was bought, an alert, a file. All receipts of this service
+        stand in one public list that only grows. Each names the one before it, so none can be taken out, changed or moved without a trace.</p>
       <${Figures} figures=${[
         ['receipts', inFigures(serial)],
         ['today (UTC)', inFigures(days.at(-1)?.receipts ?? 0)],
         ['in seven days', inFigures(week)],
       ]} />
       <${ReceiptSearch} />
+      <h2>Latest receipts</h2>
+      <${Table} caption="The latest receipts, newest first" unseen
+        empty=${html`Receipts will be here, the newest first. Each verification that is <a href="/guide/buying">bought</a> adds one.`}
+        columns=${[{ name: 'Serial' }, { name: 'Made for' }, { name: 'Time (UTC)' }, { name: 'Digest' }]}
+        rows=${chain.latest.map(({ serial, ts_ms, requested_by, subject_sha256 }) => [
+          html`<a href=${`/receipts/${serial}`}>${inFigures(serial)}</a>`,
+          madeFor(requested_by),
+          html`<${ShortTime} ms=${ts_ms} />`,
+          html`<code>${subject_sha256.slice(0, 16)}…</code>`,
+        ])} />
       ${serial > 0 && html`<${GrowthPlots} ...${growth} />`}
-      <h2>The head</h2>
+      <h2>The newest receipt, signed</h2>
       <${Head} ...${chain} />
       <h2>Witnesses</h2>
       <${Witnesses} witnesses=${chain.witnesses} />
-      <h2>Latest receipts</h2>
-      <${Table} caption="The latest receipts, newest first" unseen empty="The chain has no receipt yet."
-        columns=${[{ name: 'Serial' }, { name: 'Time (UTC)' }, { name: 'Made for' }, { name: 'Digest' }]}
-        rows=${chain.latest.map(({ serial, ts_ms, requested_by, subject_sha256 }) => [
-          html`<a href=${`/receipts/${serial}`}>${inFigures(serial)}</a>`,
-          html`<${ShortTime} ms=${ts_ms} />`,
-          requested_by,
-          html`<code>${subject_sha256.slice(0, 16)}…</code>`,
-        ])} />
       <p class="aside">For programs: <a href="/v1/chain-head">head</a>, <a href="/v1/chain">export</a>, <a href="/checkpoint">checkpoint</a>,${' '}
         <a href="/v1/keys">keys</a>. <code>countersign export</code> saves the whole chain, <code>countersign watch</code> checks that it only grows.</p>`,
   })
@@ -61,14 +63,16 @@ function GrowthPlots({ days }: Growth) {
 }
 
 function Head({ serial, receiptHash, checkpoint, latest }: ShownChain) {
-  if (serial === 0) return html`<${Notice}>The chain has no receipt yet. Its first one will name 64 zeros.<//>`
+  if (serial === 0)
+    return html`<${Notice}>The list has no receipt yet. Its first one will name 64 zeros in place of the one before it.<//>`
   const time = latest[0]?.ts_ms
   return html`<${Facts} facts=${[
     ['Receipt', html`<a href=${`/receipts/${serial}`}>${inFigures(serial)}</a>`],
     ['Of', time === undefined ? null : html`<${Time} ms=${time} />`],
     ['Its hash', html`<code>${receiptHash}</code>`],
   ]} />
-  <p>Pin this head: a later one must continue it.</p>
+  <p>Keep the lines below. Every later list must begin with the receipts that they sign; one that does not was changed.${' '}
+    <code>countersign watch</code> keeps them and checks this for you.</p>
   <${Code} label="Signed head (checkpoint)" text=${checkpoint} />`
 }
 

@@ -159,5 +159,6 @@ const linksTo = (pages: readonly (readonly [address: string, name: string])[]) =
 /** The value of aria-current of a link of the navigation. */
 function markOf(address: string, path: string): 'page' | 'true' | undefined {
   if (address === path) return 'page'
-  return path.startsWith(`${address}/`) ? 'true' : undefined
+  const parent = path.startsWith('/receipts') ? '/chain' : path
+  return parent === address || path.startsWith(`${address}/`) ? 'true' : undefined
 }

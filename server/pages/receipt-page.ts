@@ -22,23 +22,23 @@ export function receiptPage(site: Site, { attestation, inclusion, checkpoint, pr
     path: `/receipts/${serial}`,
     description: `Receipt ${serial} of the public chain: ${meaningOf(requested_by)}`,
     body: html`<h1>Receipt ${inFigures(serial)}</h1>
-      <p class="lead">On <${Time} ms=${ts_ms} /> this service signed that it was given a digest. ${meaningOf(requested_by)} The receipt
-        shows that the digest existed then, and not what happened.</p>
+      <p class="lead">${meaningOf(requested_by)} It shows that a file with the digest below, its fingerprint, existed
+        on <${Time} ms=${ts_ms} />: this service signed the digest then. It does not show that what the file says is true.</p>
       <p class="actions"><a class="button" href=${`/verify#${serial}`}>Verify in your browser</a>
-        <a class="button quiet" href=${`/v1/receipt/${serial}`}>JSON</a></p>
+        <a class="button quiet" href="/chain">All receipts</a> <a class="button quiet" href=${`/v1/receipt/${serial}`}>JSON</a></p>
       <${Facts} facts=${[
-        ['Digest', html`<code>${subject_sha256}</code>`],
-        ['Made for', requested_by],
+        ['Made for', madeFor(requested_by)],
         ['Label', label],
         ['Signed', html`<${Time} ms=${ts_ms} />, with key ${key_id}`],
-        ['Its hash', html`<code>${receipt_hash}</code>`],
+        ['Digest', html`<code>${subject_sha256}</code>`],
+        ['Its own hash', html`<code>${receipt_hash}</code>`],
       ]} />
       <${Neighbours} serial=${serial} previous=${previous} next=${next} prevHash=${prev_hash} />
-      <h2>In the log</h2>
-      <p>The log has ${inFigures(inclusion.tree_size)} receipts. ${
+      <h2>Its place in the list</h2>
+      <p>The list has ${inFigures(inclusion.tree_size)} receipts. ${
         inclusion.hashes.length === 0
-          ? 'This one is the only one, so its hash leads to the head by itself.'
-          : `From this one, ${inclusion.hashes.length} hashes lead to the head, which is signed. A person who pinned a head can check that this receipt was in the log and still is.`
+          ? 'This is the only one, so its hash leads to the signed newest one by itself.'
+          : `From this one, ${inclusion.hashes.length} hashes lead to the newest, which is signed below. A person who kept such lines can check that this receipt was in the list and still is.`
       }</p>
       <${Code} label="Signed head of the log (checkpoint)" text=${checkpoint} />
       <details><summary>The proof and the signature</summary>
@@ -50,7 +50,20 @@ export function receiptPage(site: Site, { attestation, inclusion, checkpoint, pr
   })
 }
 
-/** Who asked for a receipt, in words, by `requested_by`. */
+/** Who asked for a receipt, in a few words: the service for one of its own operations, or an account. */
+export function madeFor(requestedBy: string): string {
+  return MADE_FOR[requestedBy] ?? `account ${requestedBy}`
+}
+
+const MADE_FOR: Readonly<Record<string, string>> = {
+  'source-verification': 'a verification',
+  lease: 'a lease',
+  watchdog: 'an alert of a watchdog',
+  'citation-watch': 'an alert about a quote',
+  'key-rotation': 'a new signing key',
+}
+
+/** The same as a sentence. */
 function meaningOf(requestedBy: string): string {
   return MEANINGS[requestedBy] ?? `The account ${requestedBy} submitted it.`
 }
@@ -94,10 +107,10 @@ function Neighbours({ serial, previous, next, prevHash }: NeighboursProps): Html
 export function ReceiptSearch({ value = '', problem }: { value?: string; problem?: string }): Html {
   return html`<form class="search" action="/receipts" method="get" role="search">
     <div class="field">
-      <label for="q">Serial, hash of a receipt, or digest of a document</label>
+      <label for="q">Find a receipt by its serial, its hash, or the digest of a file</label>
       <input class="mono" id="q" name="q" type="search" value=${value} maxlength="100" spellcheck=${false} autocomplete="off"
         aria-describedby=${problem ? 'q-hint q-problem' : 'q-hint'} aria-invalid=${problem ? 'true' : undefined} />
-      <p id="q-hint" class="detail">A number, or 64 characters from 0 to 9 and a to f.</p>
+      <p id="q-hint" class="detail">A number, or 64 characters from 0 to 9 and a to f: <code>sha256sum FILE</code> prints the digest of a file.</p>
       ${problem && html`<p id="q-problem" class="problem" role="alert">${problem}</p>`}
     </div>
     <p class="actions"><button type="submit">Find</button></p>
@@ -118,7 +131,7 @@ export function receiptSearchPage(site: Site, { given, found, problem }: Search)
     description: 'Finds a receipt of the public chain by its serial, its hash, or the digest that it is for.',
     unlisted: given !== '',
     body: html`<h1>Find a receipt</h1>
-      <p class="lead">A receipt shows that a document existed at a time. Its number, or the digest of the document, finds it.</p>
+      <p class="lead">A receipt shows that a file existed at a time. Its number, or the digest of the file, finds it.</p>
       <${ReceiptSearch} value=${given} problem=${problem} />
       ${found && found.length === 0 && html`<${Notice} tone="open" title="Nothing found.">No receipt of this chain has this hash or is for this digest.<//>`}
       ${
@@ -127,7 +140,6 @@ export function receiptSearchPage(site: Site, { given, found, problem }: Search)
         html`<p>${found.length} receipts are for this digest:</p>
         <ul>${found.map((serial) => html`<li key=${serial}><a href=${`/receipts/${serial}`}>Receipt ${inFigures(serial)}</a></li>`)}</ul>`
       }
-      <p class="aside">The digest of a file is its SHA-256, for example of <code>sha256sum FILE</code>. Of a result it is
-        the <code>subject_sha256</code> of its receipt. <a href="/chain">The whole chain</a></p>`,
+      <p class="aside">The digest that a result's receipt is for is its <code>subject_sha256</code>. <a href="/chain">All receipts</a></p>`,
   })
 }
