@@ -148,14 +148,14 @@ function downloadsOf(result: PurchaseResult, bytes: Uint8Array<ArrayBuffer>): Do
   const written = (value: unknown) => [`${JSON.stringify(value, null, 2)}\n`]
   const exact = {
     name: `result-${id}.json`,
-    about: 'the result, byte for byte as the service sent it',
+    about: 'The result, byte for byte as the service sent it',
     type: JSON_TYPE,
     parts: [bytes],
   }
-  const sealed = { name: `receipt-${id}.json`, about: 'its receipt alone', type: JSON_TYPE, parts: written(receipt) }
+  const sealed = { name: `receipt-${id}.json`, about: 'Its receipt alone', type: JSON_TYPE, parts: written(receipt) }
   const cited = {
     name: `citation-${id}.bib`,
-    about: 'an entry for BibTeX',
+    about: 'An entry for BibTeX',
     type: TEXT_TYPE,
     parts: results.map((one, n) => `${bibtexEntry(one, results.length > 1 ? n + 1 : null)}\n`),
   }
@@ -166,10 +166,10 @@ function downloadsOf(result: PurchaseResult, bytes: Uint8Array<ArrayBuffer>): Do
     exact,
     sealed,
     cited,
-    { name: `footnotes-${id}.md`, about: 'a footnote for each quote, in Markdown', type: TEXT_TYPE, parts: footnotes },
+    { name: `footnotes-${id}.md`, about: 'A footnote for each quote, in Markdown', type: TEXT_TYPE, parts: footnotes },
     {
       name: `selectors-${id}.json`,
-      about: 'the place of each quote, as W3C selectors',
+      about: 'The place of each quote, as W3C selectors',
       type: JSON_TYPE,
       parts: written(quotes.map(({ one, item }) => textSelectors(one, item))),
     },
@@ -194,7 +194,8 @@ function Downloads({ result, bytes, service }: ShownProps): Html {
     <h2 id="files">Keep it</h2>
     <p>The service deletes results after a while. Save the exact bytes: only with them can the result be checked later.</p>
     <ul>${files.map(
-      ({ name, about, url }) => html`<li key=${name}><a href=${url} download=${name}>${name}</a>: ${about}</li>`,
+      ({ name, about, url }) =>
+        html`<li key=${name}><a href=${url} download=${name}>${about}</a><div class="detail">${name}</div></li>`,
     )}</ul>
     <p>Its receipt is <a href=${new URL(`receipts/${serial}`, service).href}>number ${serial} of the public chain</a>, which stays.</p>
   </section>`

@@ -25,9 +25,11 @@ export function errorPage(site: Site, path: string, { status, code, message, ret
         ['Error code', html`<a href=${`/docs/errors#error-${code}`}><code>${code}</code></a>`],
         ['What next', nextStep(code, retryable)],
       ]} />
-      <p class="actions"><a class="button" href="/">To the front page</a><a class="button quiet" href="/guide">Search the guide</a>${
-        code === 'unauthenticated' && html`<a class="button quiet" href="/account">Open your account</a>`
-      }</p>`,
+      <p class="actions">${
+        code === 'unauthenticated'
+          ? html`<a class="button" href="/account">Open your account</a><a class="button quiet" href="/">To the front page</a>`
+          : html`<a class="button" href="/">To the front page</a>`
+      }<a class="button quiet" href="/guide">Search the guide</a></p>`,
   })
 }
 

@@ -25,7 +25,7 @@ export function pricingPage(site: Site, capabilities: Capabilities, calculation:
     path: '/pricing',
     description: `${price.usd} ${price.currency} for each verification, paid through x402. Accounts are free; a subscription raises their limits.`,
     body: html`<h1>Pricing</h1>
-      <p class="lead">Verifications are paid one by one, without an account. The toolkit for agents is free to begin with.</p>
+      <p class="lead">A verification is the signed answer whether one web page says what is claimed. You pay for each one, without an account. Accounts are for other tools, and free to begin with.</p>
       ${
         payment_mode !== 'mainnet' &&
         html`<${Notice} tone="open" title=${`This service runs in ${payment_mode} mode.`}>${
@@ -37,17 +37,18 @@ export function pricingPage(site: Site, capabilities: Capabilities, calculation:
           <h2 id="verifications">A verification</h2>
           <p class="amount"><strong>${price.usd} ${price.currency}</strong> for one claim on one page</p>
           <ul>
-            <li>Paid by your program or wallet over x402, on ${networks.map(networkInWords).join(' or ')}.</li>
+            <li>Your program or wallet pays by itself over x402, a standard for payments by HTTP, on ${networks.map(networkInWords).join(' or ')}.</li>
             <li><a href="/guide/several-claims">Several claims on one page</a>: ${FURTHER_CLAIM.usd} ${price.currency} for each after the first, up to ${MOST_CLAIMS} for ${HIGHEST_PRICE.usd}.</li>
-            <li>A page that cannot be read costs nothing, and one <code>Idempotency-Key</code> is charged at most once.</li>
+            <li>A page that cannot be read costs nothing. A call that is repeated with the same <code>Idempotency-Key</code> is charged once.</li>
             <li>The result is kept for ${idempotency.result_retention_seconds / 3600} hours, its receipt for good.</li>
           </ul>
           <p><a href="/guide/buying">How to pay</a></p>
         </div>
         <${Calculator} calculation=${calculation} />
       </section>
-      <h2>Accounts, for the toolkit</h2>
-      <p>Leases, watchdogs, citation watches, quote checks, receipts and a journal. They need an account, and no verification does.</p>
+      <h2>Accounts, for people who run agents</h2>
+      <p>An account has leases (permissions that end by themselves), watchdogs (alerts when a job falls silent), citation watches (alerts when a
+        quote changes), quote checks, receipts for files, and a journal (small stores for agents). No verification needs one.</p>
       <ul class="plans">${TIERS.map((tier) => html`<${Plan} key=${tier} tier=${tier} />`)}</ul>
       <details id="limits"><summary>All limits of the tiers</summary>
         <p>Days are UTC. <a href="/guide/limits">What a refusal looks like</a></p>
