@@ -10,7 +10,7 @@ import { webAddress } from './passages.ts'
 
 export function CitationsSection({ client, ...account }: SectionProps): Html {
   const loaded = useLoaded(() => client.listCitationWatches(), [client])
-  return html`<p>A citation watch reads a page again and again, and alerts when a quote that you bought is changed or gone.${' '}
+  return html`<p>A citation watch reads a page again and again, and calls your webhook when a quote that you bought is changed or gone.${' '}
       <code>countersign citation set</code> makes one.</p>
     <${Room} ...${account} limit="citation_watches" used=${loaded.value?.citation_watches.length} />
     <${Show} loaded=${loaded}>${({ citation_watches }: { citation_watches: CitationWatch[] }) =>

@@ -6,6 +6,8 @@ import { type Html, html } from './html.ts'
 import { Field, ShortTime, Table } from './parts.ts'
 
 const DAY_S = 86_400
+/** What a key of each kind may do. */
+const KINDS: Record<ApiKeyKind, string> = { full: 'everything', read_only: 'read', heartbeat: 'send heartbeats' }
 
 export function KeysSection({ client }: SectionProps): Html {
   const loaded = useLoaded(() => client.listApiKeys(), [client])
@@ -19,13 +21,13 @@ export function KeysSection({ client }: SectionProps): Html {
     <${OnceShown} secret=${secret} />
     <${Entry} title="Make a key" button="Make it" submit=${make} onDone=${loaded.reload}>
       <p><label for="kind">What it may do</label>
-        <select id="kind" name="kind"><option value="full">everything</option><option value="read_only">read</option><option value="heartbeat">send heartbeats</option></select></p>
+        <select id="kind" name="kind">${Object.entries(KINDS).map(([kind, may]) => html`<option key=${kind} value=${kind}>${may}</option>`)}</select></p>
       <${Field} id="label" label="Label" hint="For you. May be empty." /><//>
     <${Show} loaded=${loaded}>${({ api_keys }: { api_keys: ApiKeyRow[] }) => html`
-      <${Table} caption="API keys" unseen columns=${[{ name: 'Label' }, { name: 'Kind' }, { name: 'Made (UTC)' }, { name: 'Last used' }, { name: 'Ends' }, { name: '' }]}
+      <${Table} caption="API keys" unseen columns=${[{ name: 'Label' }, { name: 'May' }, { name: 'Made (UTC)' }, { name: 'Last used' }, { name: 'Ends' }, { name: '' }]}
         rows=${api_keys.map(({ id, kind, label, created_at, last_used_at, expires_at }) => [
           html`<bdi>${label ?? 'no label'}</bdi>`,
-          kind.replace('_', ' '),
+          KINDS[kind],
           html`<${ShortTime} ms=${Date.parse(created_at)} />`,
           last_used_at ? html`<${ShortTime} ms=${Date.parse(last_used_at)} />` : 'never',
           expires_at ? html`<${ShortTime} ms=${Date.parse(expires_at)} />` : '',

@@ -12,8 +12,8 @@ const EVERY_SECONDS = 15
 export function LeasesSection({ client, ...account }: SectionProps): Html {
   const [state, setState] = useState<'active' | 'all'>('active')
   const loaded = useLoaded(() => client.listLeases({ state, limit: PAGE }), [client, state], EVERY_SECONDS)
-  return html`<p>A lease lets an agent do one thing for a while. Its gateway renews it every few seconds; a revoked one is refused
-      within 30 seconds.</p>
+  return html`<p>A lease lets an agent do one thing for a while. The gateway, your program through which the agent acts, renews it every few seconds;
+      a revoked one is refused within 30 seconds. <a href="/guide/control-toolkit#leases">How to use one</a></p>
     <${Room} ...${account} limit="active_leases" used=${loaded.value?.leases.filter((one: LeaseAnswer) => one.state === 'active').length} />
     <${Entry} title="Grant a lease" button="Grant it" onDone=${loaded.reload}
       submit=${({ agent = '', action = '', lim = '', ttl_s = '' }) => client.grantLease({ agent, action, lim, ttl_s: Number(ttl_s) })}>
@@ -40,12 +40,13 @@ interface CardProps extends Pick<SectionProps, 'client'> {
 function LeaseCard({ answer: { lease, state, server_now_ms, receipts }, client, onDone }: CardProps): Html {
   const { lease_id, agent, action, lim, expires_ms, recheck_by_ms } = lease
   const left = (ms: number) => span(Math.max(0, ms - server_now_ms) / 1000)
+  const isOverdue = state === 'active' && recheck_by_ms <= server_now_ms
   return html`<li class="card">
-    <h3><bdi>${agent}</bdi> <${Badge} tone=${TONES[state]}>${state}<//></h3>
+    <h3><bdi>${agent}</bdi> <${Badge} tone=${isOverdue ? 'open' : TONES[state]}>${isOverdue ? 'to be renewed' : state}<//></h3>
     <p><bdi>${action}</bdi>${lim && html`, within <bdi>${lim}</bdi>`}</p>
     <p class="detail">${
       state === 'active'
-        ? html`Ends in ${left(expires_ms)}. ${recheck_by_ms > server_now_ms ? `To be renewed within ${left(recheck_by_ms)}.` : 'Its renewal is overdue: gateways refuse it until it is renewed.'}`
+        ? html`Ends in ${left(expires_ms)}. ${isOverdue ? 'Its renewal is overdue: gateways refuse it until it is renewed.' : `To be renewed within ${left(recheck_by_ms)}.`}`
         : html`Ended <${ShortTime} ms=${expires_ms} />.`
     } Receipt <a href=${`/receipts/${receipts.granted}`}>${receipts.granted}</a>. <code>${lease_id}</code></p>
     ${

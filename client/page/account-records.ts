@@ -15,7 +15,8 @@ export function ReceiptsSection({ client, ...account }: SectionProps): Html {
   const loaded = useLoaded(() => client.listReceipts({ limit: PAGE, before }), [client, before])
   const make = async ({ subject_sha256 = '', label = '' }) =>
     client.createReceipt({ subject_sha256: subject_sha256.trim().toLowerCase(), label: label || null })
-  return html`<p>A receipt shows that you had a digest at a time. The chain is public: your handle and the labels can be read by anyone.</p>
+  return html`<p>A receipt shows that you had a file at a time. Only the digest of the file, its fingerprint, is sent. The list of receipts is public:
+      your handle and the labels can be read by anyone. <a href="/guide/control-toolkit#receipts">How to use one</a></p>
     <${Room} ...${account} limit="receipts_per_day" used=${usage.value?.used.receipts_today} />
     <${Entry} title="Ask for a receipt" button="Ask for it" submit=${make} onDone=${() => {
       loaded.reload()
@@ -46,7 +47,8 @@ export function JournalSection({ client, ...account }: SectionProps): Html {
     loaded.value?.slots.some((one) => one.slot === slot)
       ? `${slot} holds something. Its bytes are replaced and lost.`
       : null
-  return html`<p>A slot keeps up to 64 KiB as they are. The service does not encrypt them: encrypt before you store.</p>
+  return html`<p>A journal is a small store for an agent. A slot of it keeps a file of up to 64 KiB. The service does not encrypt it: encrypt before you
+      store. <a href="/guide/control-toolkit#journal">How to use one</a></p>
     <${Room} ...${account} limit="journal_slots" used=${loaded.value?.slots.length} />
     <${Entry} title="Store a file in a slot" button="Store it" submit=${store} question=${replaced} onDone=${loaded.reload}>
       <${Field} id="slot" label="Slot" required hint="Letters, digits, dots, hyphens and underscores. What the slot held is replaced." />

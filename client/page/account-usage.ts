@@ -105,8 +105,8 @@ function Subscription({ client, plans, usage: { subscription, tier }, onDone }: 
     </p>
     ${
       page &&
-      html`<p role="status"><a class="button" href=${page.url} target="_blank" rel="noreferrer noopener">${page.label}</a>
-      <span class="detail"> opens in another tab. Nothing is charged before you agree there.</span></p>
+      html`<p role="status"><a class="button" href=${page.url} target="_blank" rel="noreferrer noopener">${page.label}</a></p>
+      <p class="detail">It opens in another tab. Nothing is charged before you agree there.</p>
       <p class="actions"><button type="button" class="quiet" onClick=${onDone}>Look again</button></p>`
     }`
 }

@@ -23,7 +23,8 @@ export function WatchdogsSection({ client, ...account }: SectionProps): Html {
     loaded.value?.watchdogs.some((one) => one.name === name)
       ? `${name} is there already. Its interval and its webhook are replaced.`
       : null
-  return html`<p>A watchdog alerts your webhook when a heartbeat stays away.</p>
+  return html`<p>A watchdog waits for a call that your job makes each time it has run: its heartbeat. When the call stays away, the watchdog calls your webhook,
+      an address of yours that takes alerts. <a href="/guide/control-toolkit#watchdogs">How to use one</a></p>
     <${Room} ...${account} limit="watchdogs" used=${loaded.value?.watchdogs.length} />
     <${OnceShown} secret=${secret} />
     <${Entry} title="Make or change a watchdog" button="Save it" onDone=${loaded.reload} submit=${make} question=${replaced}>
@@ -108,6 +109,7 @@ function WatchdogCard({ watchdog, client, onDone, showSecret }: CardProps): Html
     <h3><bdi>${name}</bdi> <${Badge} tone=${TONES[state]}>${state}<//>
       ${webhook_state !== 'active' && html` <${Badge} tone="bad">webhook ${webhook_state}<//>`}</h3>
     <p>${facts.filter(Boolean).join(' ')}</p>
+    ${beats === 0 && html`<p>Next, let your job call <code>POST /v1/heartbeat/${name}</code> each time it has run.</p>`}
     <${Beats} watchdog=${watchdog} />
     <p class="detail"><bdi>${webhook_url}</bdi></p>
     <p class="actions">
