@@ -76,9 +76,23 @@ export function guidePage(site: Site, documents: Documents, document: Document):
             )}</ul>`,
         )}
       </nav>
-      <article class="document" dangerouslySetInnerHTML=${{ __html: markup }}></article>
+      <div>
+        <article class="document" dangerouslySetInnerHTML=${{ __html: markup }}></article>
+        <${Next} documents=${documents} document=${document} />
+      </div>
     </div>`,
   })
+}
+
+/** The page that follows in the order of the guide; after the last one, the reference. */
+function Next({ documents, document }: { documents: Documents; document: Document }) {
+  const all = groupsOf(documents).flatMap(([, list]) => list)
+  const next = all[all.indexOf(document) + 1]
+  return html`<nav class="next" aria-label="Next page"><p>Next: ${
+    next
+      ? html`<a href=${next.path}>${next.title}</a>. ${firstSentence(next.summary)}`
+      : html`<a href="/docs">API reference</a>. Every operation, with its call and its answer.`
+  }</p></nav>`
 }
 
 function Headings({ headings }: Pick<Document, 'headings'>) {

@@ -81,6 +81,17 @@ t.test('the guide escapes raw HTML, and leads links between documents to their p
   t.equal((await fetch(system.url('/guide/nothing'))).status, 404)
 })
 
+t.test('each page of the guide names the next one', async (t) => {
+  const documents = await findDocuments()
+  const followed = new Set<string>()
+  for (const path of documents.keys()) {
+    const [, next = ''] = /<nav class="next"[^>]*><p>Next: <a href="([^"]+)">/.exec(await read(path)) ?? []
+    t.ok(documents.has(next) || next === '/docs', `${path}: ${next}`)
+    followed.add(next)
+  }
+  t.equal(followed.size, documents.size, 'each page follows one other')
+})
+
 t.test('diagrams of states are tables of their transitions', async (t) => {
   const source = await readFile(join(import.meta.dirname, '../../docs/architecture.md'), 'utf8')
   const arrows = [...source.matchAll(/^ {2}(\S+) --> (\S+?)(?:: (.*))?$/gm)]
