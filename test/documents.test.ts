@@ -185,14 +185,13 @@ t.test('the guide describes each document by its first paragraph', async (t) => 
   }
 })
 
-t.test('no page joins a word to the code or link before it', async (t) => {
+/** An element that ends a line before a word, or that begins a line after one. */
+const JOINED = /.{0,40}(?:<\/(?:code|a|em|strong)>\n +[\p{L}\p{N}]+|[\p{L}\p{N}.,;:]\n +<(?:code|a|em|strong)[ >])/gu
+
+t.test('no page joins a word to the code or link before it, nor after it', async (t) => {
   // Templates drop the white space around a line's end.
   const templates = globSync('{server/pages,client/page}/*.ts', { cwd: root })
-  const joined = templates.flatMap((file) =>
-    [...read(file).matchAll(/.{0,40}<\/(?:code|a|em|strong)>\n +[\p{L}\p{N}]+/gu)].map(
-      ([found]) => `${file}: ${found}`,
-    ),
-  )
+  const joined = templates.flatMap((file) => [...read(file).matchAll(JOINED)].map(([found]) => `${file}: ${found}`))
   t.same(joined, [])
 })
 

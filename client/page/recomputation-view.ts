@@ -27,10 +27,10 @@ export function RecomputationView({ report, verifier, host }: RecomputationProps
     <h3 id="recompute">Make the verdict again</h3>
     ${
       verifier === null
-        ? html`<p>This file cannot do it. The page <code>/verify</code> of a service can, and
+        ? html`<p>This file cannot do it. The page <code>/verify</code> of a service can, and${' '}
           <code>countersign verify FILE --recompute</code>.</p>`
         : given.procedure !== verifier.procedure
-          ? html`<p>Other weights gave this verdict: it names <code>${given.procedure}</code>, and ${host} offers
+          ? html`<p>Other weights gave this verdict: it names <code>${given.procedure}</code>, and ${host} offers${' '}
             <code>${verifier.procedure}</code>.</p>`
           : html`<${Recomputing} given=${given} isChanged=${report.status === 'bad'} verifier=${verifier} host=${host} />`
     }

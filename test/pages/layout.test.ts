@@ -81,14 +81,6 @@ t.test('the layout of every public page', { skip: noBrowser }, async (t) => {
     t.same(await walk(browser, system.service.address, [...paths, ...others]), [])
   })
 
-  await t.test('no word runs into the code or the link after it', async (t) => {
-    for (const path of [...all, ...others]) {
-      const page = await (await fetch(system.url(path), { headers: { accept: 'text/html' } })).text()
-      const text = page.replaceAll(/<pre[\s\S]*?<\/pre>/g, '')
-      t.equal(/.{0,30}[a-z0-9.,;:](<(?:code|a|strong|time|em)\b[^>]*>)+\w.{0,20}/.exec(text)?.[0], undefined, path)
-    }
-  })
-
   await t.test('paper has no navigation, and the content as on the screen', async (t) => {
     for (const path of ['/', '/guide/buying', '/docs/verify_source', '/pricing']) {
       await using opened = await visit(browser, system.url(path))
