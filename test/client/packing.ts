@@ -40,17 +40,19 @@ export function openProject(t: Test): { folder: string; project: string } {
 }
 
 /**
- * Packs the package in this folder of the checkout, of which it needs what is in `copied`. Returns the tarball, its manifest, and the
- * copy of the checkout.
+ * Packs the package in this folder of the checkout, of which it needs the folders that are `copied`. Returns the tarball, its manifest,
+ * and the copy of the checkout.
  */
-export async function pack(folder: string, source = 'client', copied = 'client') {
+export async function pack(folder: string, source = 'client', copied: readonly string[] = ['client']) {
   // The packing has node_modules beside the project, not above it.
   const checkout = join(folder, 'checkout')
   const packed = join(folder, 'packed')
   mkdirSync(checkout, { recursive: true })
   mkdirSync(packed, { recursive: true })
-  for (const name of [copied, 'tsconfig.json', 'LICENSE', 'docs/NOTICE.md'])
+  for (const name of [...copied, 'tsconfig.json', 'LICENSE', 'docs/NOTICE.md']) {
+    mkdirSync(dirname(join(checkout, name)), { recursive: true })
     cpSync(join(ROOT, name), join(checkout, name), { recursive: true })
+  }
   rmSync(join(checkout, 'node_modules'), { force: true })
   symlinkSync(MODULES, join(checkout, 'node_modules'))
   const printed = await succeed('npm', ['pack', '--silent', '--pack-destination', packed], join(checkout, source))
