@@ -2,7 +2,7 @@
 import { UsageError } from '../arguments.ts'
 import { command } from './command.ts'
 import { YES } from './confirm.ts'
-import { PINS } from './trust.ts'
+import { PINS } from './pins.ts'
 
 const VERDICTS = ['supports', 'contradicts', 'mixed', 'insufficient_evidence', 'not_assessed'] as const
 

@@ -2,7 +2,7 @@
 // beside the purchases. A kept key that has been replaced is followed by the receipts that introduce its successors.
 import { mkdir } from 'node:fs/promises'
 import { join } from 'node:path'
-import { checkKeys, readPin } from '../arguments.ts'
+import { checkKeys } from '../arguments.ts'
 import { waitForLock } from '../batch/lock.ts'
 import { LogFile } from '../batch/log-file.ts'
 import type { Question } from '../batch/purchase.ts'
@@ -11,19 +11,8 @@ import { Countersign } from '../client.ts'
 import type { PurchaseResult } from '../result.ts'
 import { integer, list, literal, object, text } from '../shape.ts'
 import { type PinnedKey, trustIntroduced, verifyResult } from '../verification.ts'
-import { readKeys } from './files.ts'
+import { type Pins, readIntroducedFiles, readPinned } from './pins.ts'
 import { signatureCheck } from './signature-check.ts'
-
-export const PINS = {
-  pin: { type: 'string', multiple: true, value: 'KEYID:HEX', help: 'the trusted key of the service; may be repeated' },
-  keys: { type: 'string', multiple: true, value: 'FILE', help: 'trusted keys as /v1/keys lists them' },
-  introduced: {
-    type: 'string',
-    multiple: true,
-    value: 'FILE',
-    help: 'keys as /v1/keys lists them, trusted only where a trusted key introduces them',
-  },
-} as const
 
 export interface Proof {
   ok: boolean
@@ -59,14 +48,10 @@ export class Trust {
   }
 
   /** Reads the pins. Throws a UsageError. `folder` is where the key of the first use is kept. */
-  static async open(
-    service: string,
-    folder: string,
-    { pin = [], keys = [], introduced = [] }: { pin?: string[]; keys?: string[]; introduced?: string[] },
-  ): Promise<Trust> {
-    const pinned = [...(await Promise.all(keys.map(readKeys))).flat(), ...pin.map(readPin)]
+  static async open(service: string, folder: string, pins: Pins): Promise<Trust> {
+    const pinned = await readPinned(pins)
     if (pinned.length > 0) checkKeys(pinned)
-    return new Trust(service, folder, pinned, (await Promise.all(introduced.map(readKeys))).flat())
+    return new Trust(service, folder, pinned, await readIntroducedFiles(pins))
   }
 
   /** Whether the result proves, offline where a key is known, and answers this question. */

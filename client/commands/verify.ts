@@ -1,11 +1,12 @@
 // `countersign verify`: prints what a file says, in words, and whether that is proved.
-import { checkKeys, checkVerifierKey, readPin, readPoint, readTree, UsageError, visible } from '../arguments.ts'
+import { checkVerifierKey, readPoint, readTree, UsageError, visible } from '../arguments.ts'
 import { verifyDocument } from '../document.ts'
 import { describeDocument, KeptText } from '../document-words.ts'
-import { isUnknownKey, trustIntroduced, type Verification } from '../verification.ts'
+import { isUnknownKey, type Verification } from '../verification.ts'
 import { command } from './command.ts'
-import { bytesOf, readKeys } from './files.ts'
+import { bytesOf } from './files.ts'
 import { json, paint, print } from './output.ts'
+import { PINS, readTrusted } from './pins.ts'
 import { signatureCheck } from './signature-check.ts'
 import { recompute } from './verify-recompute.ts'
 
@@ -28,14 +29,7 @@ and compared. It needs the package countersign-verifier, and nothing leaves this
   ],
   exitStatus: '0 good, 1 bad or refused, 2 wrong usage, or --recompute is not possible.',
   options: {
-    keys: { type: 'string', multiple: true, value: 'FILE', help: 'trusted keys as /v1/keys lists them' },
-    pin: { type: 'string', multiple: true, value: 'KEYID:HEX', help: 'one trusted key; may be repeated' },
-    introduced: {
-      type: 'string',
-      multiple: true,
-      value: 'FILE',
-      help: 'keys as /v1/keys lists them, trusted only where a trusted key introduces them',
-    },
+    ...PINS,
     vkey: {
       type: 'string',
       value: 'VKEY',
@@ -66,18 +60,13 @@ and compared. It needs the package countersign-verifier, and nothing leaves this
     },
   },
   async run([file = ''], options) {
-    const pinned = [
-      ...(await Promise.all((options.keys ?? []).map(readKeys))).flat(),
-      ...(options.pin ?? []).map(readPin),
-    ]
-    checkKeys(pinned)
+    const keys = await readTrusted(options)
     checkVerifierKey(options.vkey)
-    const introduced = (await Promise.all((options.introduced ?? []).map(readKeys))).flat()
     const kept = new KeptText()
     if (options.weights !== undefined && !options.recompute)
       throw new UsageError('--weights says where the weights for --recompute are; add --recompute.')
     const verified = await verifyDocument(kept.through(bytesOf(file)), {
-      keys: trustIntroduced(introduced, pinned, { signatureCheck }),
+      keys,
       vkey: options.vkey,
       from: options.from === undefined ? undefined : readPoint('--from', options.from, 0),
       through: options.through?.map((point) => readPoint('--through', point)),
