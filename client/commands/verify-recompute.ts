@@ -2,6 +2,7 @@
 // loaded only here: the client works without it.
 import { MissingError } from '../arguments.ts'
 import type { Check } from '../checks.ts'
+import type { PageReader } from '../evidence/replay.ts'
 import { compareVerdicts, type Recomputed, recomputableIn } from '../recomputation.ts'
 import { parseJson } from '../verification.ts'
 
@@ -17,11 +18,16 @@ interface VerifierPackage {
 const PACKAGE = 'countersign-verifier'
 const INSTALL = `npm install ${PACKAGE}`
 
+/** The way from bytes to text, for `countersign replay`. A MissingError says in one line how to get it. */
+export async function loadPageReader(): Promise<PageReader> {
+  return (await loadModule(`${PACKAGE}/page`, 'To make the text of a page again')) as PageReader
+}
+
 /** The check `recomputed`. A MissingError says in one line why it cannot be recomputed. */
 export async function recompute(document: string, weights: string | undefined): Promise<Check> {
   const given = recomputableIn(parsed(document))
   if (typeof given === 'string') throw new MissingError(given)
-  const verifier = await loadPackage()
+  const verifier = (await loadModule(PACKAGE, 'To recompute a verdict')) as VerifierPackage
   const own = verifier.procedureOf(verifier.settings)
   if (given.procedure !== own)
     throw new MissingError(
@@ -41,12 +47,14 @@ function parsed(document: string): unknown {
   }
 }
 
-async function loadPackage(): Promise<VerifierPackage> {
+async function loadModule(name: string, purpose: string): Promise<unknown> {
   try {
-    return await import(PACKAGE)
+    return await import(name)
   } catch (cause) {
-    if ((cause as NodeJS.ErrnoException).code !== 'ERR_MODULE_NOT_FOUND') throw cause
-    throw new MissingError(`To recompute a verdict, install the verifier beside this program: ${INSTALL}`, { cause })
+    // An older version of the package has no such entry.
+    const { code } = cause as NodeJS.ErrnoException
+    if (code !== 'ERR_MODULE_NOT_FOUND' && code !== 'ERR_PACKAGE_PATH_NOT_EXPORTED') throw cause
+    throw new MissingError(`${purpose}, install the verifier beside this program: ${INSTALL}`, { cause })
   }
 }
 

@@ -1,0 +1,93 @@
+// Splits a response as it came over the wire: head, body, and the body without its framing. Reads only what the service reads too.
+import { joinBytes } from '../bytes.ts'
+import { Fault } from './steps.ts'
+import { findBlankLine } from './warc.ts'
+
+export interface Response {
+  /** From the first byte to the blank line of the final response; responses of status 1xx before it are included. */
+  head: Uint8Array
+  /** All bytes after the head, framing included. */
+  body: Uint8Array
+  /** Of the final response. */
+  status: number
+  /** Of the final response, in order: names in lower case, values as Latin-1. */
+  fields: readonly (readonly [name: string, value: string])[]
+}
+
+/** Throws a Fault where no final response begins in the bytes. */
+export function splitResponse(block: Uint8Array): Response {
+  for (let start = 0; ; ) {
+    const end = findBlankLine(block, start)
+    if (end < 0) throw new Fault('has no blank line after its head')
+    const { status, fields } = readHead(block.subarray(start, end))
+    if (status >= 200 || status === 101)
+      return { head: block.subarray(0, end), body: block.subarray(end), status, fields }
+    start = end
+  }
+}
+
+function readHead(head: Uint8Array): Pick<Response, 'status' | 'fields'> {
+  const [first = '', ...lines] = latin1(head).split('\r\n')
+  const status = /^HTTP\/1\.[01] ([1-9]\d\d)(?: |$)/.exec(first)?.[1]
+  if (status === undefined) throw new Fault('does not begin with a status line of HTTP/1.1')
+  const fields = lines
+    .filter((line) => line !== '')
+    .map((line) => {
+      const colon = line.indexOf(':')
+      if (colon < 1 || /^[ \t]/.test(line)) throw new Fault('has a line in its head that is no field')
+      return [line.slice(0, colon).toLowerCase(), line.slice(colon + 1).replace(/^[ \t]+|[ \t]+$/g, '')] as const
+    })
+  return { status: Number(status), fields }
+}
+
+/** One character for each byte. */
+function latin1(bytes: Uint8Array): string {
+  let text = ''
+  for (let at = 0; at < bytes.length; at += 8192) text += String.fromCharCode(...bytes.subarray(at, at + 8192))
+  return text
+}
+
+/** The one value of a field that decides how a body is read. Throws a Fault where it is given twice. */
+export function single({ fields }: Response, name: string): string | undefined {
+  const values = fields.filter(([one]) => one === name)
+  if (values.length > 1) throw new Fault(`has more than one ${name} field`)
+  return values[0]?.[1]
+}
+
+/** The content coding, of those that the service reads. Throws a Fault for another one. */
+export function contentCoding(response: Response): 'identity' | 'gzip' | 'br' {
+  const coding = (single(response, 'content-encoding') ?? '').toLowerCase()
+  if (coding === '' || coding === 'identity') return 'identity'
+  if (coding === 'gzip' || coding === 'x-gzip') return 'gzip'
+  if (coding === 'br') return 'br'
+  throw new Fault('has a content coding other than gzip and br')
+}
+
+/** The body without the framing of chunks. Bytes after its end are left out, as clients leave them out. Throws a Fault. */
+export function unframed(response: Response): Uint8Array {
+  const transfer = single(response, 'transfer-encoding')?.toLowerCase()
+  if (transfer !== undefined && transfer !== 'chunked') throw new Fault('has a transfer coding other than chunked')
+  if (transfer === 'chunked') return joinChunks(response.body)
+  const length = single(response, 'content-length')
+  if (length === undefined) return response.body
+  if (!/^\d{1,9}$/.test(length)) throw new Fault('has a Content-Length that is no number')
+  if (response.body.length < Number(length)) throw new Fault('has a body that ends before its Content-Length')
+  return response.body.subarray(0, Number(length))
+}
+
+function joinChunks(body: Uint8Array): Uint8Array {
+  const chunks: Uint8Array[] = []
+  for (let at = 0; ; ) {
+    const line = body.indexOf(10, at)
+    const size =
+      line < 0 ? null : /^([0-9a-fA-F]{1,8})[ \t]*(?:;[^\r\n]*)?\r\n$/.exec(latin1(body.subarray(at, line + 1)))
+    if (!size) throw new Fault('has a body with a chunk that does not begin with its size')
+    const start = line + 1
+    const end = start + Number.parseInt(size[1] ?? '', 16)
+    if (end === start) return joinBytes(chunks)
+    if (body[end] !== 13 || body[end + 1] !== 10)
+      throw new Fault('has a body with a chunk that is not as long as its size')
+    chunks.push(body.subarray(start, end))
+    at = end + 2
+  }
+}
