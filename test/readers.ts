@@ -1,7 +1,13 @@
 // Everything that reads what strangers send, with its limit and the worst that it may be sent. One row for each reader: the rule
 // of test/readers.test.ts and the measurements of bench/text.ts hold for all of them.
 
+import { gzipSync } from 'node:zlib'
 import { verifyDocument } from '../client/document.ts'
+import { splitResponse, unframed } from '../client/evidence/http-message.ts'
+import { readManifest } from '../client/evidence/manifest.ts'
+import { Fault } from '../client/evidence/steps.ts'
+import { readWarc } from '../client/evidence/warc.ts'
+import { readZip } from '../client/evidence/zip.ts'
 import { canonicalJson, parseJson } from '../client/json.ts'
 import { examine } from '../client/page/examine.ts'
 import { findCitations } from '../client/report/citations.ts'
@@ -19,6 +25,7 @@ import { extract } from '../workers/text/page/text-thread.ts'
 import { findQuotes } from '../workers/text/quote-thread.ts'
 import { textDirective } from '../workers/text/text-fragment.ts'
 import { hostileFiles, hostileReports } from './client/hostile-reports.ts'
+import { zipOf } from './client/zip.ts'
 import { fill, hostilePages } from './text/hostile-pages.ts'
 
 /** Makes an input of about so many characters. */
@@ -162,6 +169,44 @@ const json = (text: string) => {
   }
 }
 
+/** The archives of an evidence package, and a response in them: each is read whatever the others are. */
+const packaged = (text: string) => {
+  const bytes = new Uint8Array(Buffer.from(text, 'latin1'))
+  for (const read of [
+    () => readZip(bytes),
+    () => readWarc(bytes),
+    () => unframed(splitResponse(bytes)),
+    () => readManifest(new Map([['evidence/manifest.json', bytes]])),
+  ])
+    try {
+      read()
+    } catch (error) {
+      if (!(error instanceof Fault)) throw error
+    }
+}
+
+const OK = 'HTTP/1.1 200 OK\r\n'
+const gzipped = (text: string) => gzipSync(text).toString('latin1')
+const record = (block: string) => gzipped(`WARC/1.1\r\nContent-Length: ${block.length}\r\n\r\n${block}\r\n\r\n`)
+const stored = (files: Map<string, Buffer>) => zipOf(files).toString('latin1')
+const packages: Record<string, Build> = {
+  'a ZIP of a large file': (size) => stored(new Map([['a', Buffer.alloc(size)]])),
+  'a ZIP of many files': (size) =>
+    stored(
+      new Map(
+        Array.from({ length: Math.min(size / 100, 200) }, (_, i) => [`f${i}`, Buffer.alloc(Math.floor(size / 200))]),
+      ),
+    ),
+  'many ends of a ZIP': (size) => fill(size, 'PK\x05\x06'),
+  'records that inflate to little': (size) => fill(size, record('')),
+  'a record that inflates to much': (size) => record('x'.repeat(size * 8)),
+  'a record of many lines': (size) => gzipped(`WARC/1.1\r\n${fill(size, 'a: b\r\n')}`),
+  'small chunks': (size) => `${OK}Transfer-Encoding: chunked\r\n\r\n${fill(size, '1\r\nx\r\n')}0\r\n\r\n`,
+  'a chunk without an end of its size': (size) => `${OK}Transfer-Encoding: chunked\r\n\r\n1${fill(size, ';')}`,
+  'early responses': (size) => `${fill(size, 'HTTP/1.1 103 Early\r\n\r\n')}${OK}\r\n`,
+  'many fields': (size) => `${OK}${fill(size, 'a: b\r\n')}\r\n`,
+}
+
 export const readers: Readonly<Record<string, Reader>> = {
   'pages of HTML': {
     limit: LIMITS.decodedBytes,
@@ -204,6 +249,11 @@ export const readers: Readonly<Record<string, Reader>> = {
     limit: 4_194_304,
     inputs: { ...files, ...generated },
     read: (text) => verifyDocument(chunksOf(text)(), { keys: [] }),
+  },
+  'packages of `countersign replay`': {
+    limit: 4_194_304,
+    inputs: { ...packages, ...generated },
+    read: packaged,
   },
   'JSON that is signed': { limit: 4_194_304, inputs: { ...files, ...generated }, read: json },
   'replies of time-stamp authorities': {
