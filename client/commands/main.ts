@@ -12,6 +12,7 @@ import { lease } from './lease.ts'
 import { mcp } from './mcp.ts'
 import { explain } from './output.ts'
 import { receipt } from './receipt.ts'
+import { replay } from './replay.ts'
 import { ask, keys, recover } from './service.ts'
 import { verify } from './verify.ts'
 import { wallet } from './wallet.ts'
@@ -22,6 +23,7 @@ export const countersign: CommandGroup = {
   summary: 'check what a source verification service has signed, and call it',
   commands: {
     verify,
+    replay,
     cite,
     export: exportChain,
     watch,

@@ -1,6 +1,6 @@
 // The package `countersign-verifier`, packed and installed by npm beside the packed client in an empty folder: on each version of Node
-// a verdict is recomputed from the tarballs alone. Needs the registry of packages.
-import { existsSync, mkdirSync, renameSync, writeFileSync } from 'node:fs'
+// a verdict is recomputed, and a package of evidence replayed, from the tarballs alone. Needs the registry of packages.
+import { existsSync, readFileSync, renameSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import t from 'tap'
 import { assessLocally } from '../../workers/assessment/local/assessment.ts'
@@ -9,10 +9,15 @@ import { loadVerifier } from '../../workers/assessment/local/verifier.ts'
 import { readVerifierFiles, settings } from '../../workers/assessment/local/weights.ts'
 import { countersign } from './command-line.ts'
 import { issueResult, KEY_ID, pubkeyHex, sha256 } from './issuer.ts'
+import { issuePackage } from './package-issuer.ts'
 import { nodeOf, openProject, pack, ROOT, run } from './packing.ts'
+import { listedKeys } from './replayed.ts'
+import { verdictOfVerifier } from './verifier-verdict.ts'
 
 const MAJORS = [20, 24]
 const PACKAGE = 'workers/assessment/local'
+/** What its sources import. */
+const SOURCES = ['package.json', PACKAGE, 'workers/text', 'server/interface', 'server/errors.ts']
 const TEXT = `The harbour of Kelby \u{1F600}
 The harbour of Kelby was opened in 1874 by the county engineer Agnes Moor.
 It has three piers, and the longest of them is 212 metres long.`
@@ -111,13 +116,16 @@ t.test('what cannot be recomputed says why in one line: exit 2', async (t) => {
 t.test('the tarballs in an empty folder', async (t) => {
   const { folder, project } = openProject(t)
   const client = await pack(folder)
-  mkdirSync(join(folder, 'checkout', dirname(PACKAGE)), { recursive: true })
-  const recomputing = await pack(folder, PACKAGE, PACKAGE)
+  const recomputing = await pack(folder, PACKAGE, SOURCES)
   const options = ['install', '--no-audit', '--no-fund', '--prefer-offline', '--fetch-retries=1']
   const installed = await run('npm', [...options, client.tarball, recomputing.tarball], project)
   const isAway = /ENOTFOUND|EAI_AGAIN|ECONNREFUSED|ETIMEDOUT|ECONNRESET|ENETUNREACH/.test(installed.stderr)
   if (!isAway) t.equal(installed.code, 0, installed.stderr)
   writeFileSync(join(project, 'result.json'), JSON.stringify(honest))
+  const { packaged, result } = issuePackage(await verdictOfVerifier())
+  writeFileSync(join(project, 'package.wacz'), packaged)
+  writeFileSync(join(project, 'captured.json'), JSON.stringify(result))
+  writeFileSync(join(project, 'keys.json'), JSON.stringify(listedKeys))
   const own = join(project, 'node_modules/countersign-verifier')
   const args = ['verify', 'result.json', '--pin', pin, '--recompute']
   const bin = join(project, 'node_modules/.bin/countersign')
@@ -127,10 +135,21 @@ t.test('the tarballs in an empty folder', async (t) => {
     await t.test(`on Node ${major}`, { skip }, async (t) => {
       const path = { PATH: `${dirname(String(node))}:${process.env.PATH}` }
       t.match(await run(bin, args, project, path), { code: 0, stdout: /ok {3}recomputed: .*contradicts\ngood\n$/ })
+      const replaying = ['replay', 'package.wacz', 'captured.json', '--keys', 'keys.json']
+      const statement = `statement-${major}.md`
+      t.match(await run(bin, [...replaying, '--statement', statement], project, path), {
+        code: 0,
+        stderr: '',
+        stdout: /ok {3}page_text: [\s\S]*ok {3}verdict: .*contradicts[\s\S]*\nall hold: 29 of 30 steps;/,
+      })
+      t.match(readFileSync(join(project, statement), 'utf8'), /Outcome: all 29 steps/)
       renameSync(own, `${own}-away`)
       const without = await run(bin, args, project, path)
+      const replayed = await run(bin, replaying, project, path)
       renameSync(`${own}-away`, own)
       t.match(without, { code: 2, stderr: /npm install countersign-verifier\n$/ })
+      t.match(replayed, { code: 2, stdout: /-- {3}page_bytes: not checked: .*npm install countersign-verifier\n/ })
+      t.match(replayed.stdout, /\nincomplete: 26 of 30 steps hold, 4 were not checked/)
       const weights = join(own, 'dist/model')
       t.match(await run(bin, [...args, '--weights', weights], project, path), { code: 0 })
     })
