@@ -6,6 +6,7 @@ import { join } from 'node:path'
 import { stringify } from 'csv-stringify/sync'
 import { citableResults, textFragmentUrl } from '../citation.ts'
 import type { CountersignError, Purchase } from '../client.ts'
+import { FLAG_WORDS } from '../flag-words.ts'
 import type { Evidence, PurchaseResult, VerificationResult } from '../result.ts'
 import { type Item, rowsOf } from './groups.ts'
 import { LogFile } from './log-file.ts'
@@ -30,6 +31,9 @@ export interface ResultLine {
   /** The best quote of the result, and a link that marks it on its page. */
   quote: string | null
   fragment_url: string | null
+  /** Why, and what raises doubt. A line of an earlier version has neither. */
+  explanation?: string
+  risk_flags?: readonly string[]
   receipt: VerificationResult['receipt']
   /** The bytes that the service sent. */
   result_base64: string
@@ -240,6 +244,8 @@ function resultLine(
     cost_usd: formatUsd(cost),
     quote: best?.quote ?? null,
     fragment_url: best ? textFragmentUrl(result, best) : null,
+    explanation: result.explanation,
+    risk_flags: result.risk_flags,
     receipt: result.receipt,
     result_base64,
   }
@@ -312,6 +318,8 @@ const COLUMNS = [
   'receipt_serial',
   'cost_usd',
   'error',
+  'explanation',
+  'doubts',
 ]
 
 function recordOf(line: ResultLine | ErrorLine): Recorded {
@@ -321,11 +329,13 @@ function recordOf(line: ResultLine | ErrorLine): Recorded {
 }
 
 function failureCells({ charged, code, message }: ErrorLine): string[] {
-  return ['', '', '', '', charged ? '' : '0.00', `${code}: ${message}`]
+  return ['', '', '', '', charged ? '' : '0.00', `${code}: ${message}`, '', '']
 }
 
-function resultCells({ claim_support, quote, fragment_url, receipt_serial, cost_usd }: ResultLine): string[] {
-  return [claim_support, quote ?? '', fragment_url ?? '', String(receipt_serial), cost_usd, '']
+function resultCells(line: ResultLine): string[] {
+  const { claim_support, quote, fragment_url, receipt_serial, cost_usd, explanation = '', risk_flags = [] } = line
+  const doubts = risk_flags.map((flag) => FLAG_WORDS[flag] ?? flag).join(' ')
+  return [claim_support, quote ?? '', fragment_url ?? '', String(receipt_serial), cost_usd, '', explanation, doubts]
 }
 
 /** Quotes are text of pages, so a cell that a spreadsheet would read as a formula gets an apostrophe. */

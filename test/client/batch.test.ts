@@ -37,9 +37,24 @@ t.test('a batch that is killed again and again buys each row once', async (t) =>
     t.equal(claim, result.claim)
   }
   const [header, ...table] = parse(await harness.read('out/results.csv')) as string[][]
-  t.equal(header?.join(), 'id,source_url,claim,claim_support,quote,fragment_url,receipt_serial,cost_usd,error')
+  t.equal(
+    header?.join(),
+    'id,source_url,claim,claim_support,quote,fragment_url,receipt_serial,cost_usd,error,explanation,doubts',
+  )
   t.equal(table.length, rows)
-  t.match(table[0], [/^row\d+$/, /^https:/, /./, 'not_assessed', /1874/, /#:~:text=/, /^\d+$/, '0.03', ''])
+  t.match(table[0], [
+    /^row\d+$/,
+    /^https:/,
+    /./,
+    'not_assessed',
+    /1874/,
+    /#:~:text=/,
+    /^\d+$/,
+    '0.03',
+    '',
+    /compared/,
+    /./,
+  ])
 })
 
 t.test('--group buys the rows of one page together', async (t) => {
@@ -81,7 +96,10 @@ t.test('--group buys the rows of one page together', async (t) => {
       t.match(JSON.parse(ended.stdout), { rows: 18, completed: 14, failed: 4, untouched: 0, spent_usd: '0.19' })
       t.same(await settledAmounts(), [30_000, 40_000, 120_000], '10 rows, 2 rows and 1 row')
       const [header] = parse(await harness.read('out/results.csv')) as string[][]
-      t.equal(header?.join(), 'id,source_url,claim,claim_support,quote,fragment_url,receipt_serial,cost_usd,error')
+      t.equal(
+        header?.join(),
+        'id,source_url,claim,claim_support,quote,fragment_url,receipt_serial,cost_usd,error,explanation,doubts',
+      )
       const table = shape(await tableOf('out'))
       t.same(
         table.map(([id]) => id),
