@@ -1,6 +1,7 @@
 // The receipts that the account asked for, and the slots of its journal.
 import { useState } from 'preact/hooks'
 import type { Attestation } from '../attestation.ts'
+import { sha256Hex } from '../bytes.ts'
 import type { JournalSlot } from '../journal.ts'
 import { Act, Entry, type SectionProps, Show, save, useLoaded } from './account-parts.ts'
 import { Room } from './account-plans.ts'
@@ -13,8 +14,12 @@ export function ReceiptsSection({ client, ...account }: SectionProps): Html {
   const usage = useLoaded(() => client.getUsage(), [client])
   const [before, setBefore] = useState<number | undefined>()
   const loaded = useLoaded(() => client.listReceipts({ limit: PAGE, before }), [client, before])
-  const make = async ({ subject_sha256 = '', label = '' }) =>
-    client.createReceipt({ subject_sha256: subject_sha256.trim().toLowerCase(), label: label || null })
+  const make = async ({ subject_sha256 = '', label = '' }, form: HTMLFormElement) => {
+    const [file] = form.querySelector<HTMLInputElement>('input[type=file]')?.files ?? []
+    const digest = file ? sha256Hex(new Uint8Array(await file.arrayBuffer())) : subject_sha256.trim().toLowerCase()
+    if (digest === '') throw new Error('Choose a file, or give its digest.')
+    return client.createReceipt({ subject_sha256: digest, label: label || null })
+  }
   return html`<p>A receipt shows that you had a file at a time. Only the digest of the file, its fingerprint, is sent. The list of receipts is public:
       your handle and the labels can be read by anyone. <a href="/guide/control-toolkit#receipts">How to use one</a></p>
     <${Room} ...${account} limit="receipts_per_day" used=${usage.value?.used.receipts_today} />
@@ -22,7 +27,9 @@ export function ReceiptsSection({ client, ...account }: SectionProps): Html {
       loaded.reload()
       usage.reload()
     }}>
-      <${Field} id="subject_sha256" label="Digest" required hint="SHA-256, 64 characters from 0 to 9 and a to f" />
+      <p><label for="file">File</label><input id="file" type="file" />
+        <span class="detail">It stays in your browser, which computes its digest.</span></p>
+      <${Field} id="subject_sha256" label="Or its digest" hint="SHA-256, 64 characters from 0 to 9 and a to f" />
       <${Field} id="label" label="Label" hint="Public. May be empty." /><//>
     <${Show} loaded=${loaded}>${({ receipts, next }: { receipts: Attestation[]; next: number | null }) =>
       html`<${Table} caption="Receipts, newest first" unseen columns=${[{ name: 'Serial' }, { name: 'Time (UTC)' }, { name: 'Label' }, { name: 'Digest' }]}
@@ -31,7 +38,7 @@ export function ReceiptsSection({ client, ...account }: SectionProps): Html {
             html`<${ShortTime} ms=${ts_ms} />`,
             html`<bdi>${label}</bdi>`,
             html`<code>${subject_sha256.slice(0, 16)}…</code>`,
-          ])} empty="The receipts that you ask for will be here, newest first. A receipt proves that you had a file: hash the file, and ask for a receipt of its digest above." />
+          ])} empty="The receipts that you ask for will be here, newest first. A receipt proves that you had a file: choose the file above." />
         <p class="actions">${before !== undefined && html`<button type="button" class="quiet" onClick=${() => setBefore(undefined)}>Newest</button>`}
           ${next !== null && html`<button type="button" class="quiet" onClick=${() => setBefore(next)}>Older</button>`}</p>`}<//>`
 }

@@ -215,6 +215,14 @@ t.test('the account page in a browser', { skip: noBrowser }, async (t) => {
     t.equal(await page.locator('tbody tr').count(), 50)
     await page.getByRole('button', { name: 'Older' }).click()
     await page.waitForFunction(() => document.querySelectorAll('tbody tr').length === 10)
+    await page.getByRole('button', { name: 'Newest' }).click()
+    await page.click('text=Ask for a receipt')
+    await page.getByRole('button', { name: 'Ask for it' }).click()
+    await page.waitForSelector('text=Choose a file, or give its digest.')
+    await page.setInputFiles('#file', { name: 'abc', mimeType: 'text/plain', buffer: Buffer.from('abc') })
+    await page.getByRole('button', { name: 'Ask for it' }).click()
+    // The digest of "abc", as FIPS 180 gives it.
+    await page.waitForSelector('tbody tr:has-text("ba7816bf8f01cfea")')
 
     await go(opened, 'Journal')
     await page.click('text=Store a file in a slot')
