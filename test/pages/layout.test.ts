@@ -81,6 +81,14 @@ t.test('the layout of every public page', { skip: noBrowser }, async (t) => {
     t.same(await walk(browser, system.service.address, [...paths, ...others]), [])
   })
 
+  await t.test('networks are named in words', async (t) => {
+    for (const path of [...all.filter((one) => !one.startsWith('/docs/')), ...others]) {
+      const page = await (await fetch(system.url(path), { headers: { accept: 'text/html' } })).text()
+      const text = page.replaceAll(/<(pre|code)\b[\s\S]*?<\/\1>/g, '')
+      t.equal(/.{0,40}(eip155|solana):\w+/.exec(text)?.[0], undefined, path)
+    }
+  })
+
   await t.test('paper has no navigation, and the content as on the screen', async (t) => {
     for (const path of ['/', '/guide/buying', '/docs/verify_source', '/pricing']) {
       await using opened = await visit(browser, system.url(path))

@@ -5,7 +5,13 @@ import { inspect, noBrowser, seriousFindings, sharedBrowser, visit } from '../br
 import { harbourClaim, startSystem } from '../system.ts'
 
 const BROWSER = 'text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8'
-const system = await startSystem()
+/** A page that is not sent before a test says so. */
+const held = Promise.withResolvers<void>()
+const slow = async () => {
+  await held.promise
+  return { body: '<title>Tides</title><p>The tide turns at noon.</p>' }
+}
+const system = await startSystem({ pages: { '/slow': slow } })
 t.teardown(() => system[Symbol.asyncDispose]())
 
 const send = (fields: Record<string, string>, headers: Record<string, string> = {}) =>
@@ -100,6 +106,21 @@ t.test('in a browser', { skip: noBrowser }, async (t) => {
     await page.locator('#answer').getByText('There is no answer.').waitFor()
     t.same(complaints, [])
     t.same(await system.sql('select count(*)::int n from receipts'), [{ n: 0 }])
+  })
+
+  await t.test('while it is read, the stage is in the place of the answer', async (t) => {
+    await using opened = await visit(browser, system.url('/try'))
+    const { page, complaints } = opened
+    await page.getByLabel('Page', { exact: true }).fill(system.site.url('/slow'))
+    await page.getByLabel('What it is said to say').fill('The tide turns at noon.')
+    await page.getByRole('button', { name: 'Check it' }).click()
+    await page.waitForSelector('#answer li.now:text-is("Reading the page")')
+    t.equal(await page.locator('#answer [role=status]').textContent(), 'Reading the page')
+    t.same(await seriousFindings(page), [])
+    held.resolve()
+    await page.locator('#answer #verdict').waitFor()
+    t.equal(await page.locator('#answer li.now').count(), 0)
+    t.same(complaints, [])
   })
 
   await t.test('without JavaScript', async (t) => {
