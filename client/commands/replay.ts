@@ -1,12 +1,21 @@
 // `countersign replay`: redoes a verification offline, from the package of evidence and the result. One line for each step.
 import { existsSync } from 'node:fs'
 import { writeFile } from 'node:fs/promises'
+import { rootCertificates } from 'node:tls'
 import { checkVerifierKey, MissingError, readTree, UsageError, visible } from '../arguments.ts'
 import { readVerifierKey } from '../checkpoint.ts'
-import { type PageReader, type Replay, type ReplayOptions, replayPackage, type Step } from '../evidence/replay.ts'
+import {
+  type PageReader,
+  type Replay,
+  type ReplayOptions,
+  replayPackage,
+  type StampOptions,
+  type Step,
+} from '../evidence/replay.ts'
 import { writeStatement } from '../evidence/statement.ts'
 import { Unchecked } from '../evidence/steps.ts'
 import type { PurchaseResult } from '../result.ts'
+import { openTimestampVerifier } from '../timestamp.ts'
 import type { PinnedKey } from '../verification.ts'
 import { certificateCheck } from './certificate-check.ts'
 import { command } from './command.ts'
@@ -41,6 +50,11 @@ digests, the receipts and the outcome of each step. A person completes and signs
     ...PINS,
     vkey: { type: 'string', value: 'VKEY', help: "the trusted verifier key of the log's checkpoints" },
     tree: { type: 'string', value: 'SIZE:ROOT', help: 'a tree that was pinned before; both receipts must be in it' },
+    'timestamp-ca': {
+      type: 'string',
+      value: 'FILE',
+      help: 'trusted roots of time-stamp authorities (PEM); else those of Node',
+    },
     weights: {
       type: 'string',
       value: 'DIR',
@@ -64,6 +78,7 @@ digests, the receipts and the outcome of each step. A person completes and signs
       signatureCheck,
       certificateCheck,
       reader: await orMissing<PageReader>(loadPageReader),
+      timestamps: await stampsOf(options['timestamp-ca']),
       verdictCheck: (given) => verdictOf(given, document, options.weights),
     } satisfies ReplayOptions)
     if (statement !== undefined) await writeNew(statement, writeStatement(replayed, ownSoftware()))
@@ -94,6 +109,11 @@ async function orMissing<T>(load: () => Promise<T>): Promise<T | Unchecked> {
     if (error instanceof MissingError) return new Unchecked(error.message, 'missing')
     throw error
   }
+}
+
+async function stampsOf(ca: string | undefined): Promise<StampOptions> {
+  const roots = ca === undefined ? rootCertificates.join('\n') : (await readInput(ca)).toString()
+  return { open: () => openTimestampVerifier(roots), isGiven: ca !== undefined }
 }
 
 async function verdictOf({ methodology_version }: PurchaseResult, document: string, weights: string | undefined) {

@@ -3,12 +3,22 @@
 
 import type { Attestation } from '../attestation.ts'
 import { sha256Hex } from '../bytes.ts'
+import { readVerifierKeys } from '../checkpoint.ts'
 import { type Check, Note } from '../checks.ts'
 import { canonicalJson, parseJson } from '../json.ts'
 import { type ReceiptOptions, verifyReceipt } from '../receipt.ts'
 import type { PurchaseResult } from '../result.ts'
 import { type Captured, type CertificateCheck, takeConnections, takeHops } from './capture-steps.ts'
-import { type Connection, fileOf, MANIFEST, type Manifest, RECEIPTS, readManifest, readReceipts } from './manifest.ts'
+import {
+  type Connection,
+  fileOf,
+  MANIFEST,
+  type Manifest,
+  type ProvedReceipt,
+  RECEIPTS,
+  readManifest,
+  readReceipts,
+} from './manifest.ts'
 import { checkFiles } from './package-files.ts'
 import { Fault, type Step, Steps, Unchecked } from './steps.ts'
 import {
@@ -21,17 +31,20 @@ import {
   takeVerdict,
   type VerdictCheck,
 } from './text-steps.ts'
+import { judgeTimestamps, type StampOptions } from './timestamp-step.ts'
 import { type Files, readZip } from './zip.ts'
 
 export type { CertificateCheck } from './capture-steps.ts'
 export type { Step, StepState } from './steps.ts'
 export type { PageReader, VerdictCheck } from './text-steps.ts'
+export type { StampOptions } from './timestamp-step.ts'
 
 export interface ReplayOptions extends ReceiptOptions {
   certificateCheck: CertificateCheck
   /** Or why there is none: the steps that need it are then not checked. */
   reader: PageReader | Unchecked
   verdictCheck: VerdictCheck
+  timestamps: StampOptions
 }
 
 export interface Replay {
@@ -52,12 +65,6 @@ export interface Facts {
   connections?: readonly Connection[]
   result?: PurchaseResult
   receipts?: { capture?: ProvedReceipt; result?: ProvedReceipt }
-}
-
-/** A receipt of the package whose attestation holds. */
-export interface ProvedReceipt {
-  attestation: Attestation
-  checkpoint: string
 }
 
 /** Replays a package with a result. Throws a TypeError for a malformed pin, never for a bad package or result. */
@@ -83,7 +90,7 @@ export async function replayPackage(packaged: Uint8Array, result: Uint8Array, op
   await takeObservation(steps, captured, manifest, facts.result)
   await takeVerdict(steps, facts.result, options.verdictCheck)
   await takeQuotes(steps, checks)
-  await takeTimestamps(steps, files)
+  await takeTimestamps(steps, files, facts, options)
   const differs = steps.all.some(({ state }) => state === 'differs')
   const ok = steps.all.every((step) => step.ok || step.cause === 'optional')
   return { ok, differs, steps: steps.all, facts }
@@ -164,11 +171,14 @@ function checkManifestReceipt({ requested_by, label, subject_sha256 }: Attestati
     throw new Fault(`${MANIFEST}: SHA-256 is ${found}, and its receipt attests ${subject_sha256}`)
 }
 
-/** RFC 3161 replies in `evidence/timestamps/`, each for a note of the log. */
-async function takeTimestamps(steps: Steps, files: Files): Promise<void> {
-  await steps.take('timestamps', 'a time stamping authority stamped a head of the log', ['package'], () => {
-    const names = [...files.keys()].filter((name) => name.startsWith('evidence/timestamps/'))
-    if (names.length === 0) return new Unchecked('the package has none: the times are by the clock of the service')
-    return new Unchecked('this version does not check them')
+/** Without a reply there is nothing to check, whatever else holds. */
+async function takeTimestamps(steps: Steps, files: Files, facts: Facts, options: ReplayOptions): Promise<void> {
+  const hasReplies = [...files.keys()].some((name) => name.startsWith('evidence/timestamps/'))
+  const proves = 'a time-stamp authority signed when the head of the log existed that the proof leads to'
+  await steps.take('timestamps', proves, hasReplies ? ['manifest_in_chain'] : [], () => {
+    if (!hasReplies) return new Unchecked('the package has none: the times are by the clock of the service')
+    const { vkey, keys, timestamps, signatureCheck } = options
+    const verifierKeys = vkey === undefined ? undefined : readVerifierKeys(vkey, keys)
+    return judgeTimestamps(files, facts.receipts!.capture!, verifierKeys, timestamps, signatureCheck)
   })
 }

@@ -2,9 +2,9 @@
 // digests, the receipts, the steps that were replayed and their outcome, and what is not shown. A person completes and signs it.
 import { visible } from '../arguments.ts'
 import { sha256Hex } from '../bytes.ts'
-import { CONNECTIONS, MANIFEST } from './manifest.ts'
+import { CONNECTIONS, MANIFEST, type ProvedReceipt } from './manifest.ts'
 import { ARCHIVE } from './package-files.ts'
-import type { Facts, ProvedReceipt, Replay } from './replay.ts'
+import type { Facts, Replay } from './replay.ts'
 
 export interface Software {
   /** Of the program that replayed, with its version. */
@@ -148,7 +148,7 @@ function checkpointOf({ checkpoint }: ProvedReceipt): string {
 function timePart({ steps }: Replay): string {
   const stamped = steps.find(({ name }) => name === 'timestamps')
   if (stamped?.state === 'holds')
-    return `A time stamping authority signed that a head of the log existed: ${visible(stamped.detail ?? '')}.`
+    return `A time-stamp authority signed that the head of the log above existed: ${cell(stamped.detail ?? '')}. All other times are those of the clock of the service.`
   return 'All times are those of the clock of the service, which the receipts repeat. No time stamp of another authority was proved.'
 }
 

@@ -5,6 +5,7 @@ import { certificateCheck } from '../../client/commands/certificate-check.ts'
 import { signatureCheck } from '../../client/commands/signature-check.ts'
 import { type ReplayOptions, replayPackage } from '../../client/evidence/replay.ts'
 import { compareVerdicts, recomputableIn } from '../../client/recomputation.ts'
+import { openTimestampVerifier } from '../../client/timestamp.ts'
 import { pageProcedure, readPage } from '../../workers/assessment/local/page.ts'
 import { procedureOf } from '../../workers/assessment/local/settings.ts'
 import { settings } from '../../workers/assessment/local/weights.ts'
@@ -44,6 +45,7 @@ const defaults: ReplayOptions = {
   certificateCheck,
   reader: { pageProcedure, readPage },
   verdictCheck,
+  timestamps: { open: () => openTimestampVerifier(''), isGiven: false },
 }
 
 export async function replay(
