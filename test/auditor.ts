@@ -1,10 +1,11 @@
-// The independent verifier, test/auditor.py: Python's standard library and the openssl command, and nothing of the service.
+// The independent verifiers, test/auditor.py of exports and test/package_auditor.py of evidence packages: Python's standard library and the openssl command, and nothing of the service.
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { join } from 'node:path'
 import { text } from 'node:stream/consumers'
 
 const SCRIPT = join(import.meta.dirname, 'auditor.py')
+const OF_PACKAGES = join(import.meta.dirname, 'package_auditor.py')
 
 async function run(command: string, ...args: string[]) {
   const child = spawn(command, args)
@@ -30,3 +31,6 @@ export const withoutAuditor: string | false = python.why || openssl.why
 
 /** Runs it with these arguments. */
 export const audit = (...args: string[]) => run(python.stdout.trim(), SCRIPT, ...args)
+
+/** The same for an evidence package. */
+export const auditPackage = (...args: string[]) => run(python.stdout.trim(), OF_PACKAGES, ...args)
