@@ -1,7 +1,7 @@
 // Outbound connections. Every connection to an address that a caller or a third party chose is made here: the URL is
 // checked, DNS is queried once, every address in its answer must be public, and only those addresses can be dialled. Each
 // connection is one verified TLS socket for one request.
-import { constants } from 'node:crypto'
+import { constants, type X509Certificate } from 'node:crypto'
 import { once } from 'node:events'
 import { isIP, type LookupFunction } from 'node:net'
 import { networkInterfaces } from 'node:os'
@@ -51,14 +51,34 @@ export interface Destination {
   readonly fixture: boolean
 }
 
+/** What a server shows of its identity in a handshake. */
+export interface Shown {
+  port: number
+  /** The name that was sent to it; null for a host that is an IP address. */
+  serverName: string | null
+  /** DER, leaf first, as far as the server sent issuers. */
+  certificates: Buffer[]
+  /** DER of the stapled OCSP response, unchecked; null where none was sent. */
+  ocspResponse: Buffer | null
+}
+
 /** One verified TLS connection, for one request. Disposing destroys it. */
 export interface Connection extends AsyncDisposable {
   socket: TLSSocket
   address: string
   /** Chain and name were checked; revocation was not (no OCSP, no CRL). */
   tls: { protocol: string; cipher: string; fingerprint256: string; validTo: Date }
+  /** What the server showed in the handshake; null unless it was asked for. */
+  shown: Shown | null
   /** An HTTP/1.1 client that sends one request over this socket and cannot open another. */
   buildClient(options?: Client.Options): Client
+}
+
+export interface ConnectOptions {
+  signal: AbortSignal
+  timeoutMs: number
+  /** Asks for a stapled OCSP response, and fills `shown`. */
+  keepShown?: boolean
 }
 
 export interface Outbound extends AsyncDisposable {
@@ -73,7 +93,7 @@ export interface Outbound extends AsyncDisposable {
    * Connects to a destination of `resolve` and checks the certificate, within `timeoutMs`. Throws AppError
    * `source_unreachable`, `source_timeout`, `source_tls_invalid`.
    */
-  connect(destination: Destination, options: { signal: AbortSignal; timeoutMs: number }): Promise<Connection>
+  connect(destination: Destination, options: ConnectOptions): Promise<Connection>
 }
 
 /** Disposing ends every open connection and every running DNS query. */
@@ -93,15 +113,15 @@ export function openOutbound(options: OutboundOptions): Outbound {
       vetted.add(Object.freeze(destination))
       return destination
     },
-    async connect(destination, { signal, timeoutMs }) {
+    async connect(destination, { signal, timeoutMs, keepShown = false }) {
       if (!vetted.has(destination)) throw new Error('the destination was not resolved here')
-      const bounds = { signal: AbortSignal.any([signal, closing.signal]), timeoutMs }
-      const socket = await connectTls(destination, options, contexts(destination.ca), bounds)
+      const bounds = { signal: AbortSignal.any([signal, closing.signal]), timeoutMs, keepShown }
+      const { socket, ocspResponse } = await connectTls(destination, options, contexts(destination.ca), bounds)
       sockets.add(socket.once('close', () => sockets.delete(socket)))
       // `closing` may have been aborted after the handshake and before this line.
       if (closing.signal.aborted) socket.destroy()
       closing.signal.throwIfAborted()
-      return buildConnection(destination, socket)
+      return buildConnection(destination, socket, keepShown ? { ocspResponse } : null)
     },
     async [Symbol.asyncDispose]() {
       closing.abort(new Error('Outbound connections were closed.'))
@@ -170,18 +190,21 @@ async function connectTls(
   destination: Destination,
   options: OutboundOptions,
   secureContext: SecureContext,
-  { signal, timeoutMs }: { signal: AbortSignal; timeoutMs: number },
-): Promise<TLSSocket> {
+  { signal, timeoutMs, keepShown }: Required<ConnectOptions>,
+): Promise<{ socket: TLSSocket; ocspResponse: Buffer | null }> {
   signal.throwIfAborted()
   const targets = destination.addresses.map((address) => options.seams?.dial?.get(address) ?? address)
-  const socket = connect({ ...tlsOptions(destination, targets), secureContext })
+  const socket = connect({ ...tlsOptions(destination, targets), secureContext, requestOCSP: keepShown })
+  let ocspResponse: Buffer | null = null
+  // Emitted before `secureConnect`, with null where the server staples nothing.
+  if (keepShown) socket.on('OCSPResponse', (response: Buffer | null) => (ocspResponse = response))
   // Stays for the life of the socket: an error without a listener would end the process.
   socket.on('error', () => {})
   using deadline = openDeadline(timeoutMs)
   try {
     await once(socket, 'secureConnect', { signal: AbortSignal.any([signal, deadline.signal]) })
     checkPeer(socket, destination, targets)
-    return socket
+    return { socket, ocspResponse }
   } catch (error) {
     socket.destroy()
     signal.throwIfAborted()
@@ -233,7 +256,11 @@ function checkPeer(socket: TLSSocket, { hostname }: Destination, targets: readon
   if (!socket.authorized) throw new AppError('source_tls_invalid', `The certificate of "${hostname}" is not valid.`)
 }
 
-function buildConnection({ url, hostname }: Destination, socket: TLSSocket): Connection {
+function buildConnection(
+  { url, hostname }: Destination,
+  socket: TLSSocket,
+  stapled: Pick<Shown, 'ocspResponse'> | null,
+): Connection {
   // Read here, because a closed socket does not have them any more.
   const certificate = socket.getPeerX509Certificate()
   const protocol = socket.getProtocol()
@@ -250,6 +277,12 @@ function buildConnection({ url, hostname }: Destination, socket: TLSSocket): Con
       fingerprint256: certificate.fingerprint256,
       validTo: certificate.validToDate,
     },
+    shown: stapled && {
+      port: socket.remotePort ?? 0,
+      serverName: isIP(hostname) ? null : hostname,
+      certificates: chainOf(certificate),
+      ...stapled,
+    },
     buildClient(options) {
       const client = new Client(url.origin, { ...options, ...ONE_REQUEST, connect: handOver(socket) })
       clients.push(client)
@@ -261,6 +294,19 @@ function buildConnection({ url, hostname }: Destination, socket: TLSSocket): Con
     },
   }
 }
+
+/** The certificate and the issuers that came with it, each once. */
+function chainOf(leaf: X509Certificate): Buffer[] {
+  const chain: Buffer[] = []
+  for (let one: X509Certificate | undefined = leaf; one && chain.length < MAX_CHAIN; one = one.issuerCertificate) {
+    if (chain.some((der) => der.equals(one.raw))) break
+    chain.push(one.raw)
+  }
+  return chain
+}
+
+/** Certificates of one chain that are kept; real ones have three or four. */
+const MAX_CHAIN = 16
 
 /** Made once: an error for each connection would need a stack, which is useless here. */
 const OVER = new Error('The connection has served its request.')

@@ -2,6 +2,7 @@
 // again with each 1xx response, and ignores reason phrases, chunk extensions and trailers.
 import type { TLSSocket } from 'node:tls'
 import { AppError } from '../errors.ts'
+import type { WireRecord } from './wire-record.ts'
 
 export interface MeterLimits {
   /** Bytes from the start of the response to the end of the final header block, 1xx responses included. */
@@ -13,13 +14,21 @@ export interface MeterLimits {
 export interface Meter {
   /** Whether the end of the final header block was reached. */
   readonly headersDone: boolean
+  /** Bytes from the start of the response to the end of the final header block, as far as it was read. */
+  readonly headBytes: number
 }
 
 /**
  * Counts the bytes that the HTTP parser reads from the socket, before the parser gets them. At the first byte too many it
  * destroys the socket with AppError `source_headers_too_large`, `source_too_large` or `source_protocol_error`.
+ * @param record keeps what the parser gets
  */
-export function meterSocket(socket: TLSSocket, hostname: string, limits: MeterLimits): Meter {
+export function meterSocket(
+  socket: TLSSocket,
+  hostname: string,
+  limits: MeterLimits,
+  record: WireRecord | null = null,
+): Meter {
   const headers = new HeaderScanner()
   const read = socket.read
   const problem = () => {
@@ -40,13 +49,19 @@ export function meterSocket(socket: TLSSocket, hostname: string, limits: MeterLi
     if (chunk === null) return null
     headers.scan(chunk, limits.headerBytes)
     const found = problem()
-    if (found === null) return chunk
+    if (found === null) {
+      record?.add(chunk)
+      return chunk
+    }
     this.destroy(found)
     return null
   }
   return {
     get headersDone() {
       return headers.done
+    },
+    get headBytes() {
+      return headers.bytes
     },
   }
 }

@@ -13,6 +13,8 @@ import type { Connection, Destination, Outbound } from '../../server/outbound/co
 import { outboundFailure } from '../../server/outbound/failures.ts'
 import { meterSocket } from '../../server/outbound/meter.ts'
 import { parsePublicUrl } from '../../server/outbound/url-policy.ts'
+import { recordSocket } from '../../server/outbound/wire-record.ts'
+import { type CapturedHop, captureHop } from './capture.ts'
 import type { HeldMemory } from './memory.ts'
 import {
   type ContentEncoding,
@@ -51,6 +53,8 @@ export interface FetchedSource {
   limits: z.output<typeof limitsSchema>
   /** The address of each hop: for logs, never for results. */
   hops: { url: string; address: string; tls: Connection['tls'] }[]
+  /** Every hop as it crossed the connection, in order; only where `capture` asked for it. */
+  capture?: CapturedHop[]
 }
 
 export interface FetchLimits {
@@ -80,8 +84,10 @@ export interface FetchOptions {
   limits?: Partial<FetchLimits>
   /** The turn that each hop takes at its origin. */
   hops?: Hops
-  /** Counts the bytes of the body while it arrives. */
+  /** Counts the bytes of the body while it arrives, and those of the capture. */
   memory?: HeldMemory
+  /** Keeps every hop as it crossed the connection. Without it nothing is recorded. */
+  capture?: boolean
 }
 
 /**
@@ -95,8 +101,8 @@ export async function fetchSource(url: string, outbound: Outbound, options: Fetc
   const signal = AbortSignal.any(ends)
   try {
     const start = asUri(parsePublicUrl(url, outbound.fixtures))
-    const { hops, memory } = options
-    const route = await followRedirects(start, { outbound, limits, signal, hops, memory })
+    const { hops, memory, capture = false } = options
+    const route = await followRedirects(start, { outbound, limits, signal, hops, memory, capture })
     return describe(route, limits, options.now?.() ?? new Date())
   } catch (error) {
     if (!deadline.signal.aborted || error instanceof AppError) throw error
@@ -111,6 +117,7 @@ interface Journey {
   signal: AbortSignal
   hops: Hops | undefined
   memory: HeldMemory | undefined
+  capture: boolean
 }
 
 interface Visit {
@@ -121,6 +128,7 @@ interface Visit {
   headers: ResponseHeaders
   /** Null for a redirect, whose body is not read. */
   page: { head: PageHead; body: Uint8Array<ArrayBuffer> } | null
+  captured: CapturedHop | null
 }
 
 type PageVisit = Visit & { page: NonNullable<Visit['page']> }
@@ -162,14 +170,16 @@ async function visitInTurn(url: URL, journey: Journey): Promise<Visit> {
 
 /** One hop: one DNS query, and a second try over the same addresses if no byte of a response had arrived. */
 async function visitOnce(url: URL, journey: Journey): Promise<Visit> {
-  const { outbound, limits, signal } = journey
+  const { outbound, limits, signal, capture } = journey
   const destination = await outbound.resolve(url, signal)
   for (let attempt = 1; ; attempt++) {
     let socket: TLSSocket | undefined
     try {
-      await using connection = await outbound.connect(destination, { signal, timeoutMs: limits.socketTimeoutMs })
+      const startedAt = new Date()
+      const options = { signal, timeoutMs: limits.socketTimeoutMs, keepShown: capture }
+      await using connection = await outbound.connect(destination, options)
       socket = connection.socket
-      return await exchange(connection, destination, journey)
+      return await exchange(connection, destination, journey, startedAt)
     } catch (thrown) {
       const error = outboundFailure(thrown, destination.hostname, socket)
       const lost = error instanceof AppError && error.code === 'source_unreachable' && !socket?.bytesRead
@@ -179,12 +189,18 @@ async function visitOnce(url: URL, journey: Journey): Promise<Visit> {
 }
 
 /** One request and its response. */
-async function exchange(connection: Connection, destination: Destination, journey: Journey): Promise<Visit> {
+async function exchange(
+  connection: Connection,
+  destination: Destination,
+  journey: Journey,
+  startedAt: Date,
+): Promise<Visit> {
   const { outbound, limits, signal } = journey
   const { socket, address, tls } = connection
   const { url, hostname } = destination
   const totalBytes = limits.headerBytes + limits.wireBytes + FRAMING_ALLOWANCE_BYTES
-  const meter = meterSocket(socket, hostname, { headerBytes: limits.headerBytes, totalBytes })
+  const record = journey.capture ? recordSocket(socket, totalBytes) : null
+  const meter = meterSocket(socket, hostname, { headerBytes: limits.headerBytes, totalBytes }, record)
   // undici's own timers are started again by every 1xx response, and are half a second coarse.
   const silent = () => new AppError('source_timeout', `"${hostname}" stopped answering.`)
   socket.setTimeout(limits.socketTimeoutMs, () => socket.destroy(silent()))
@@ -194,14 +210,20 @@ async function exchange(connection: Connection, destination: Destination, journe
   // A body that is not read to its end fails when the connection closes. That error is irrelevant.
   response.body.on('error', () => {})
   if (!meter.headersDone) throw new Error('undici read headers that the meter did not see')
-  const visit = { destination, address, tls, status: response.statusCode, headers: response.headers }
-  if (isRedirect(response.statusCode)) return { ...visit, page: null }
-  const head = checkHead(response.statusCode, response.headers, limits.wireBytes)
-  const body = await collect(response.body, limits.wireBytes, journey.memory)
+  const { statusCode: status, headers: answered } = response
+  const visit = { destination, address, tls, status, headers: answered }
+  const seen = { url: url.href, hostname, status, connection, startedAt, headers: answered }
+  const captured = (bodyRead: boolean) =>
+    record && captureHop(record, { ...seen, headBytes: meter.headBytes, bodyRead })
+  if (isRedirect(status)) return { ...visit, page: null, captured: captured(false) }
+  const head = checkHead(status, answered, limits.wireBytes)
+  const body = await collect(response.body, limits.wireBytes, (bytes) =>
+    journey.memory?.take(bytes + (record?.grown() ?? 0)),
+  )
   // undici takes a reset as the end of a body without a declared length, and raises an InformationalError only then.
   if (!head.delimited && socket.errored && !(socket.errored instanceof errors.InformationalError)) throw socket.errored
   checkFormat(head, body)
-  return { ...visit, page: { head, body } }
+  return { ...visit, page: { head, body }, captured: captured(true) }
 }
 
 const REQUEST_HEADERS = {
@@ -216,14 +238,14 @@ const FRAMING_ALLOWANCE_BYTES = 262_144
 async function collect(
   stream: AsyncIterable<Uint8Array>,
   maxBytes: number,
-  memory: HeldMemory | undefined,
+  hold: (bytes: number) => Promise<void> | undefined,
 ): Promise<Uint8Array<ArrayBuffer>> {
   const buffer = new ArrayBuffer(0, { maxByteLength: maxBytes })
   for await (const chunk of stream) {
     const length = buffer.byteLength
     if (length + chunk.byteLength > maxBytes)
       throw new AppError('source_too_large', `The source is larger than ${maxBytes} bytes.`)
-    await memory?.take(chunk.byteLength)
+    await hold(chunk.byteLength)
     buffer.resize(length + chunk.byteLength)
     new Uint8Array(buffer, length).set(chunk)
   }
@@ -258,6 +280,7 @@ function describe({ redirects, last }: Route, limits: FetchLimits, checkedAt: Da
     checkedAt,
     limits: limitsInForce(limits, fixture),
     hops: visits.map(({ destination, address, tls }) => ({ url: destination.url.href, address, tls })),
+    ...(last.captured && { capture: visits.flatMap(({ captured }) => captured ?? []) }),
   }
 }
 
