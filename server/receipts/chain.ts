@@ -1,7 +1,7 @@
 // The receipt chain: receipts are appended in batches, each in one transaction.
 //
 //   lock    the head row; it names the last receipt, the tree's right edge and the keys in force
-//   check   the participants lock their own rows and refuse entries
+//   check   the participants lock their own rows and refuse entries; then the companions of those that were not refused
 //   link    each receipt to the one before it, by hash
 //   sign    the receipts, on a thread when they are many
 //   cover   the grown tree with a signed checkpoint
@@ -38,7 +38,15 @@ export interface Subject {
 /** A receipt to be made, and a row that is written in the same transaction. */
 export interface Append<Item = unknown, Refusal = unknown> extends Subject {
   participant?: { kind: Participant<Item, Refusal>; item: Item }
+  /**
+   * A second receipt of the same batch, right after this one. It is made only together with this one, and this one is made also if
+   * the participant of the companion refuses it.
+   */
+  companion?: Companion
 }
+
+// biome-ignore lint/suspicious/noExplicitAny: the companions of a batch are of several kinds
+export type Companion = Subject & { participant: { kind: Participant<any, unknown>; item: unknown } }
 
 /** Rows of one kind that belong to receipts: they are written in the receipts' own transaction, or not at all. */
 export interface Participant<Item, Refusal = never> {
@@ -149,8 +157,10 @@ async function didCommit(tx: Tx, tried: Outcome[]): Promise<boolean> {
 /** All steps between the lock and the commit. */
 async function appendBatch(tx: Tx, head: Head, writer: Writer, entries: Append[]): Promise<Outcome[]> {
   const keys = await writer.signer.keysAt(tx, head.key_changes)
-  const refusals = await checkEntries(tx, entries)
-  const accepted = entries.filter((_, index) => refusals[index] === null)
+  const alone = await checkEntries(tx, entries)
+  const all = await addCompanions(tx, entries, alone)
+  const refusals = all.map(({ refusal }) => refusal)
+  const accepted = all.flatMap(({ entry, refusal }) => (refusal === null ? [entry] : []))
   const extension = await linkReceipts(head, keys, accepted, writer)
   const { attestations, tree, checkpoint } = extension
   const linked = attestations.values()
@@ -158,13 +168,43 @@ async function appendBatch(tx: Tx, head: Head, writer: Writer, entries: Append[]
   const attested = refusals.map((refusal) => refusal ?? linked.next().value!)
   if (accepted.length > 0) {
     await advanceHead(tx, extension)
-    await applyEntries(tx, entries, attested)
+    const written = all.map(({ entry }) => entry)
+    await applyEntries(tx, written, attested)
   }
-  return attested.map((made) =>
+  const outcomes = attested.map((made) =>
     made instanceof Refused
       ? made
       : { attestation: made, checkpoint, inclusion: () => proveInclusion(made.serial, tree.size, tree.nodeAt) },
   )
+  // A companion has no caller of its own.
+  return outcomes.filter((_, index) => !all[index]?.isCompanion)
+}
+
+interface Checked {
+  entry: Append
+  isCompanion: boolean
+  /** Why the entry gets no receipt; null if it gets one. */
+  refusal: null | Refused<unknown>
+}
+
+/** The entries in the order of their receipts: each is followed by its companion, which is asked for only if the entry was not refused. */
+async function addCompanions(
+  tx: Tx,
+  entries: readonly Append[],
+  refusals: readonly (null | Refused<unknown>)[],
+): Promise<Checked[]> {
+  const companions = entries.flatMap(({ companion }, index) =>
+    companion && refusals[index] === null ? [companion] : [],
+  )
+  const answers = companions.length > 0 ? await checkEntries(tx, companions) : []
+  const answered = new Map<Append, null | Refused<unknown>>(companions.map((entry, n) => [entry, answers[n] ?? null]))
+  return entries.flatMap((entry, index): Checked[] => {
+    const own = { entry, isCompanion: false, refusal: refusals[index] ?? null }
+    const { companion } = entry
+    const refusal = companion && answered.get(companion)
+    if (!companion || refusal === undefined) return [own]
+    return [own, { entry: companion, isCompanion: true, refusal }]
+  })
 }
 
 /** For each entry null, or why its participant refused it. */
