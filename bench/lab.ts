@@ -63,6 +63,8 @@ export async function openLab(options: LabOptions): Promise<Lab> {
       LOG_LEVEL: 'info',
       // Benches that are about verdicts say so: a verdict takes a second of a core.
       ASSESSMENT: 'literal',
+      // As in live modes; benches that are about captures say so.
+      SOURCE_CAPTURE: 'off',
     },
     async makeDatabase() {
       const name = `bench_${randomUUID().replaceAll('-', '')}`

@@ -6,6 +6,7 @@ import { PUBLIC_LIMITS } from './accounts/tiers.ts'
 import { origin, url } from './config/addresses.ts'
 import { assessmentProblems, assessmentVariables, readAssessment, readModel } from './config/assessment.ts'
 import { missingStripe, pricesOfTwoTiers, readStripe } from './config/billing.ts'
+import { captureVariables, readCapture } from './config/capture.ts'
 import { isCdpSecret, missingCdpKeys, readCdpKey } from './config/cdp-key.ts'
 import { HIDDEN, withoutCredentials } from './config/credentials.ts'
 import { fixtureHosts, readFixtureHosts } from './config/fixtures.ts'
@@ -58,7 +59,7 @@ export const variables = {
   DATA_DIR: {
     schema: z.string().min(1),
     default: '.data',
-    about: 'Folder of the embedded database and the generated seed',
+    about: 'Folder of embedded database and generated seed',
   },
   ...storeVariables,
   PAYMENT_MODE: {
@@ -77,13 +78,13 @@ export const variables = {
   EVM_RPC_URL: {
     schema: url,
     about:
-      'JSON-RPC node of Base, which confirms settlements. Unset: the facilitator is trusted, and in doubt a public node asked',
+      'JSON-RPC node of Base, which confirms settlements. Unset: the facilitator is trusted; in doubt, a public node',
     secret: true,
   },
   SOLANA_RPC_URL: { schema: url, about: 'The same for Solana', secret: true },
   ...assessmentVariables,
   SIGNING_SEED: { schema: seed, about: 'Root of all signing keys: 32 bytes as 64 hex characters', secret: true },
-  SIGNING_SEED_FILE: { schema: z.string().min(1), about: 'File that holds the seed, instead of SIGNING_SEED' },
+  SIGNING_SEED_FILE: { schema: z.string().min(1), about: 'File of the seed, instead of SIGNING_SEED' },
   STRIPE_SECRET_KEY: {
     schema: z.string().regex(/^\S+$/, 'must not hold white space'),
     about: 'Key for subscriptions. Unset: simulated in offline mode, else none',
@@ -132,7 +133,7 @@ export const variables = {
   },
   MCP_REGISTRY_AUTH: {
     schema: z.string().min(1).max(4096),
-    about: 'Answer of /.well-known/mcp-registry-auth, which proves whose domain this is',
+    about: 'Answer of /.well-known/mcp-registry-auth, which proves the domain',
   },
   QUOTE_TTL_SECONDS: { schema: whole(1, 86_400), default: '900', about: 'Seconds an unpaid quote is valid' },
   RESULT_RETENTION_SECONDS: {
@@ -140,6 +141,7 @@ export const variables = {
     default: '86400',
     about: 'Seconds a result is kept; other values in offline mode only',
   },
+  ...captureVariables,
   RATE_LIMIT_PER_MINUTE: {
     schema: whole(0),
     default: '600',
@@ -148,13 +150,12 @@ export const variables = {
   MAX_IN_FLIGHT_PER_PAYER: {
     schema: whole(0, PUBLIC_LIMITS.most_in_flight_per_payer),
     default: String(PUBLIC_LIMITS.first_in_flight_per_payer),
-    about:
-      'Verifications in flight of a new payer; each settlement adds one, each uncharged end takes one. 0: no limit',
+    about: 'Verifications in flight of a new payer; settlements add one each, uncharged ends take one. 0: no limit',
   },
   MAX_QUEUE_SECONDS: {
     schema: whole(0, 3600),
     default: '30',
-    about: 'Nothing is sold that would wait longer than this for a worker. 0: no limit',
+    about: 'Nothing is sold that would wait longer for a worker. 0: no limit',
   },
   ...lookVariables,
   TRUST_PROXY: { schema: whole(0, 16), default: '0', about: 'Trusted proxies in front (X-Forwarded-For)' },
@@ -235,6 +236,7 @@ export function readConfig(env: Readonly<Record<string, string | undefined>> = p
     mcpRegistryAuth: values.MCP_REGISTRY_AUTH,
     quoteTtlSeconds: values.QUOTE_TTL_SECONDS,
     resultRetentionSeconds: values.RESULT_RETENTION_SECONDS,
+    capture: readCapture(values),
     rateLimitPerMinute: values.RATE_LIMIT_PER_MINUTE,
     maxInFlightPerPayer: values.MAX_IN_FLIGHT_PER_PAYER,
     maxQueueSeconds: values.MAX_QUEUE_SECONDS,

@@ -10,7 +10,7 @@ Every setting is an environment variable; an empty one is unset. With values tha
 process prints all problems and does not start. Web and worker processes need the same variables.
 
 - \`npm run cli -- config\` prints every value. Secrets (\\*) are masked.
-- \`npm run cli -- doctor\` checks the settings with the database, the workers and the payment provider.
+- \`npm run cli -- doctor\` checks the settings with what they name.
 
 | variable | default | meaning |
 | --- | --- | --- |

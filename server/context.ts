@@ -64,6 +64,8 @@ export interface Core extends AsyncDisposable {
     recovery: KeyObject
     /** Encrypts stored payment payloads. */
     payload: KeyObject
+    /** Encrypts captures. */
+    capture: KeyObject
     /** Encrypts cached observations. */
     observation: Buffer
     /** Secrets of webhooks are derived from it. */
@@ -141,6 +143,7 @@ export async function openCore(config: Config, databaseUrl: string, overrides: O
       // Key objects, because crypto would make one from raw bytes at each use, at ten times the cost.
       recovery: createSecretKey(deriveSecret(seed, 'recovery token')),
       payload: createSecretKey(deriveSecret(seed, 'payment payload')),
+      capture: createSecretKey(deriveSecret(seed, 'capture')),
       observation: deriveSecret(seed, 'observation'),
       webhook: createSecretKey(deriveSecret(seed, 'webhook secret')),
       address: createSecretKey(deriveSecret(seed, 'caller address')),

@@ -32,6 +32,7 @@ function countsOf(registers: Registry[]) {
     if (status === FINAL_FAILURE) counts.failures.inc({ code }, 0)
   for (const outcome of ['paid', 'unpaid', 'unknown']) counts.settlements.inc({ outcome }, 0)
   for (const outcome of ['delivered', 'retry', 'given_up', 'unwanted']) counts.alertAttempts.inc({ outcome }, 0)
+  for (const outcome of ['kept', 'no_room', 'failed']) counts.captures.inc({ outcome }, 0)
   for (const outcome of ['ready', 'not_ready']) counts.readinessProbes.inc({ outcome }, 0)
   return counts
 }
@@ -110,6 +111,12 @@ function buildCounts(registers: Registry[]) {
       name: 'countersign_payment_call_failures_total',
       help: 'Calls about payments that failed while the facilitator or node answered our own question; at most one a second each',
       labelNames: ['dependency'] as const,
+      registers,
+    }),
+    captures: new Counter({
+      name: 'countersign_captures_total',
+      help: 'Pages read for purchases with capture on, by what became of the capture: kept, no_room, failed',
+      labelNames: ['outcome'] as const,
       registers,
     }),
     rescued: new Counter({
@@ -252,6 +259,12 @@ function sharedGauges(registers: Registry[]) {
       labelNames: ['table'] as const,
       registers,
     }),
+    captureBytes: new Gauge({
+      name: 'countersign_captures_bytes',
+      help: 'Octets of the captures that are stored, compressed and encrypted',
+      registers,
+    }),
+    captureRows: new Gauge({ name: 'countersign_captures_rows', help: 'Captures that are stored', registers }),
     chainSerial: new Gauge({ name: 'countersign_chain_serial', help: 'Serial of the last receipt', registers }),
   }
 }

@@ -140,6 +140,18 @@ create table billing_subscriptions (
   constraint billing_subscriptions_tier_check CHECK ((tier = ANY (ARRAY['free'::text, 'dev'::text, 'pro'::text])))
 );
 
+create table captures (
+  id uuid not null,
+  created_at timestamp with time zone not null default now(),
+  sealed bytea not null storage external,
+  bytes integer not null,
+  manifest bytea,
+  serial bigint,
+  constraint captures_bytes_check CHECK ((bytes > 0)),
+  constraint captures_check CHECK (((manifest IS NULL) = (serial IS NULL))),
+  constraint captures_pkey PRIMARY KEY (id)
+);
+
 create table chain_head (
   one boolean not null default true,
   serial bigint not null,
@@ -670,6 +682,7 @@ create table verification_requests (
   traceparent text,
   tracestate text,
   claims smallint,
+  capture_id uuid,
   constraint verification_requests_address_key_check CHECK ((octet_length(address_key) = 16)),
   constraint verification_requests_body_hash_check CHECK ((octet_length(body_hash) = 32)),
   constraint verification_requests_check CHECK (((state = ANY (ARRAY['quoted'::text, 'failed'::text, 'expired'::text, 'unpaid'::text])) OR (payment IS NOT NULL))),
@@ -804,6 +817,7 @@ CREATE INDEX api_keys_unused ON public.api_keys USING btree (created_at) WHERE (
 CREATE INDEX billing_customers_account ON public.billing_customers USING btree (account_id, created_at);
 CREATE INDEX billing_events_received ON public.billing_events USING btree (received_at);
 CREATE INDEX billing_subscriptions_customer ON public.billing_subscriptions USING btree (customer_id);
+CREATE INDEX captures_by_age ON public.captures USING btree (created_at) INCLUDE (bytes);
 CREATE INDEX citation_watches_check ON public.citation_watches USING btree (check_at);
 CREATE INDEX journal_slots_updated ON public.journal_slots USING btree (updated_at);
 CREATE INDEX leases_listed ON public.leases USING btree (account_id, granted_ms, id);
@@ -839,6 +853,7 @@ CREATE INDEX simulated_checkouts_expires ON public.simulated_checkouts USING btr
 CREATE UNIQUE INDEX simulated_subscriptions_active ON public.simulated_subscriptions USING btree (customer_id) WHERE (status = 'active'::text);
 CREATE INDEX timestamps_by_age ON public.timestamps USING btree (url, generated_at);
 CREATE INDEX verification_requests_address ON public.verification_requests USING btree (address_key) WHERE ((state <> ALL (ARRAY['quoted'::text, 'completed'::text, 'unpaid'::text, 'failed'::text, 'expired'::text])) AND (address_key IS NOT NULL));
+CREATE INDEX verification_requests_by_capture ON public.verification_requests USING btree (capture_id) WHERE (capture_id IS NOT NULL);
 CREATE INDEX verification_requests_domain ON public.verification_requests USING btree (domain) WHERE ((state <> ALL (ARRAY['quoted'::text, 'completed'::text, 'unpaid'::text, 'failed'::text, 'expired'::text])) AND (domain IS NOT NULL));
 CREATE INDEX verification_requests_ended ON public.verification_requests USING btree (created_at, id) WHERE (state = ANY (ARRAY['completed'::text, 'failed'::text, 'expired'::text]));
 CREATE INDEX verification_requests_identifier ON public.verification_requests USING btree (((payment #>> '{identity,payer}'::text[])), ((payment ->> 'identifier'::text))) WHERE ((payment ->> 'identifier'::text) IS NOT NULL);

@@ -16,7 +16,7 @@ import { openTestDatabase } from './database.ts'
 import { expectDocumented } from './documented-answers.ts'
 import { sharedThreads } from './shared-threads.ts'
 import { openSite, type Site } from './site.ts'
-import { type AskOptions, harbourClaim, PAGE, usualAssessment, VERIFY } from './system.ts'
+import { type AskOptions, harbourClaim, PAGE, usualSettings, VERIFY } from './system.ts'
 
 export interface ApiHarness extends AsyncDisposable {
   core: Core
@@ -48,7 +48,7 @@ export async function openApiHarness(env: Record<string, string> = {}): Promise<
     RATE_LIMIT_PER_MINUTE: '0',
     // A slow fetch stays with its job, so that one pass of the queue is one attempt of a request on every machine.
     WORKER_FETCHES: '0',
-    ...usualAssessment(env),
+    ...usualSettings(env),
     ...site.env,
     ...env,
   }

@@ -28,6 +28,7 @@ const ROOMS = [
   'server/config',
   'server/receipts',
   'server/payments',
+  'server/evidence',
   'server/verification',
   'server/alerts',
   'server/watchdogs',

@@ -27,6 +27,11 @@ export type Place =
   /** Inside the transaction that completes: before anything is written, and before the commit. */
   | 'head locked'
   | 'receipt written'
+  /** The same of the manifest of a capture, where captures are kept. */
+  | 'capture locked'
+  | 'manifest written'
+  /** The capture is stored, and no request refers to it yet. */
+  | 'capture kept'
   /** The request is completed and its callers know; the job is still in the queue. */
   | 'after notification'
 
@@ -102,23 +107,37 @@ function watchBatcher<I, O>(
 }
 
 function watchChain(chain: Chain, { pass, report }: Watch): Chain {
-  const inside = <Item, Refusal>(kind: Participant<Item, Refusal>): Participant<Item, Refusal> => ({
+  const inside = <Item, Refusal>(
+    kind: Participant<Item, Refusal>,
+    places: [Place, Place] = ['head locked', 'receipt written'],
+  ): Participant<Item, Refusal> => ({
     async check(tx, items) {
-      await pass('head locked')
+      await pass(places[0])
       return kind.check(tx, items)
     },
     async apply(tx, entries) {
       await kind.apply(tx, entries)
-      await pass('receipt written')
+      await pass(places[1])
     },
   })
   return {
     ...chain,
     async append<Item, Refusal>(entry: Append<Item, Refusal>) {
       await pass('before receipt')
-      const { participant } = entry
+      const { participant, companion } = entry
       const watched = participant && { kind: inside(participant.kind), item: participant.item }
-      const outcome = await chain.append({ ...entry, ...(watched && { participant: watched }) })
+      const beside = companion && {
+        ...companion,
+        participant: {
+          kind: inside(companion.participant.kind, ['capture locked', 'manifest written']),
+          item: companion.participant.item,
+        },
+      }
+      const outcome = await chain.append({
+        ...entry,
+        ...(watched && { participant: watched }),
+        ...(beside && { companion: beside }),
+      })
       report('committed', { to: 'completed', taken: !(outcome instanceof Refused) })
       await pass('after receipt')
       return outcome
@@ -132,6 +151,14 @@ async function watchWork(work: Work, watch: Watch, opened: AsyncDisposableStack)
   return {
     ...work,
     chain: watchChain(work.chain, watch),
+    captures: work.captures && {
+      ...work.captures,
+      async keep(hops) {
+        const kept = await work.captures?.keep(hops)
+        await watch.pass('capture kept')
+        return kept ?? null
+      },
+    },
     steps: watchBatcher(work.steps, (step) => step.to, watch),
     changeEvents: watchBatcher(work.changeEvents, () => 'notification', watch),
     liveness: { ...work.liveness, lose: () => watch.isDeaf || work.liveness.lose() },

@@ -60,9 +60,12 @@ export interface SystemOptions {
   overrides?: Parameters<typeof openService>[2]
 }
 
-/** Without a model, tests that are not about verdicts get quotes alone: a verdict takes a second of a core. */
-export function usualAssessment(env: Readonly<Record<string, string>>): Record<string, string> {
-  return env.ANTHROPIC_API_KEY || env.OPENAI_API_KEY ? {} : { ASSESSMENT: 'literal' }
+/**
+ * Settings of tests that set nothing else. Without a model they get quotes alone: a verdict takes a second of a core. Only tests about
+ * evidence keep captures: with them a purchase has two receipts.
+ */
+export function usualSettings(env: Readonly<Record<string, string>>): Record<string, string> {
+  return { SOURCE_CAPTURE: 'off', ...(env.ANTHROPIC_API_KEY || env.OPENAI_API_KEY ? {} : { ASSESSMENT: 'literal' }) }
 }
 
 export const PAGE = `<!doctype html><title>Harbour</title><h1>The harbour of Kelby</h1>
@@ -81,7 +84,7 @@ export async function startSystem(options: SystemOptions = {}): Promise<System> 
   const documented = opened.use(new DisposableStack())
   const open = async (env: SystemOptions['env'], overrides: SystemOptions['overrides']) => {
     const own = { RATE_LIMIT_PER_MINUTE: '0', ...site.env, ...options.env, ...env }
-    const config = readConfig({ PORT: '0', DATA_DIR: dataDir, LOG_LEVEL: 'trace', ...usualAssessment(own), ...own })
+    const config = readConfig({ PORT: '0', DATA_DIR: dataDir, LOG_LEVEL: 'trace', ...usualSettings(own), ...own })
     const service = await openService(config, database.url, { log, threads: sharedThreads(), ...overrides })
     documented.use(expectDocumented(service.address))
     return service

@@ -4,6 +4,7 @@ import { randomUUID } from 'node:crypto'
 import type { Core } from '../server/context.ts'
 import { type Batcher, openBatcher } from '../server/db/batch.ts'
 import { openChangeNotifier } from '../server/db/change-events.ts'
+import { type Captures, openCaptures } from '../server/evidence/store.ts'
 import { assessment } from '../server/interface/assessment.ts'
 import { type Outbound, openOutbound } from '../server/outbound/connection.ts'
 import { openTimestamping } from '../server/receipts/timestamping.ts'
@@ -32,6 +33,8 @@ export interface Work extends Core {
   /** Limits the page bodies in memory. */
   bodies: BodyMemory
   slowFetches: SlowFetches
+  /** Keeps what a page was made of; undefined where nothing is kept. */
+  captures: Captures | undefined
   assessor: Assessor
   claims: Claims
   steps: Steps
@@ -95,6 +98,10 @@ export async function openWork(core: Core, overrides: WorkOverrides = {}): Promi
   )
   const { timestamps } = core.config
   if (timestamps) opened.use(openTimestamping({ ...core, config: { ...core.config, timestamps } }))
+  const { db, log, metrics, config, secrets } = core
+  const captures = config.capture.enabled
+    ? opened.use(openCaptures({ db, log, metrics, key: secrets.capture, maxBytes: config.capture.maxBytes }))
+    : undefined
   const closing = opened.move()
   return {
     ...core,
@@ -106,6 +113,7 @@ export async function openWork(core: Core, overrides: WorkOverrides = {}): Promi
     origins,
     bodies: buildBodyMemory(BODY_BYTES),
     slowFetches,
+    captures,
     assessor,
     claims,
     steps,

@@ -76,7 +76,9 @@ export function buildTasks(work: Work, deliveries: DeliveryLoop): TaskList {
       await fillMiddles(work.db, { signal: abortSignal })
     }),
     prune_requests: taskOf(jobs.prune_requests, async (_payload, { abortSignal }) => {
-      const pruned = await pruneRequests(work.db, work.config.resultRetentionSeconds, { signal: abortSignal })
+      const { resultRetentionSeconds, capture } = work.config
+      const options = { signal: abortSignal, captureSeconds: capture.retentionSeconds }
+      const pruned = await pruneRequests(work.db, resultRetentionSeconds, options)
       await pruneAlerts(work.db)
       await expireLooks(work.db)
       await forgetOrigins(work.db)

@@ -36,11 +36,11 @@ export const assessmentVariables = {
     schema: z.enum(['auto', 'semantic', 'local', 'literal']),
     default: 'auto',
     about:
-      'semantic: a language model gives the verdict. local: the verifier of the product. literal: quotes without verdict. auto: semantic with ANTHROPIC_API_KEY or OPENAI_MODEL, else local',
+      'semantic: a language model judges. local: the verifier of the product. literal: quotes without verdict. auto: semantic with ANTHROPIC_API_KEY or OPENAI_MODEL, else local',
   },
   VERIFIER_THREADS: {
     schema: whole(1, 64),
-    about: 'Threads of a worker for the local verifier, 300 MB each. Unset: one a core, as memory allows',
+    about: 'Local verifier threads of a worker, 300 MB each. Unset: one a core, as memory allows',
   },
   ANTHROPIC_API_KEY: { schema: z.string().min(1), about: 'Key of the language model', secret: true },
   ANTHROPIC_BASE_URL: { schema: url, about: 'Another server of the Messages API' },
@@ -76,7 +76,7 @@ export const assessmentVariables = {
     schema: z.enum(['none', 'local', 'literal']),
     default: 'none',
     about:
-      'While the model is away. none: new verifications get 503, paid ones wait. local: the verifier judges. literal: quotes without verdict',
+      'While the model is away. none: new verifications get 503, paid ones wait. local: the verifier judges. literal: quotes',
   },
   ASSESSMENT_CONCURRENCY: {
     schema: whole(1, 256),

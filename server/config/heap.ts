@@ -6,6 +6,6 @@ export const heapVariables = {
   HEAP_MB: {
     schema: whole(64, 65_536),
     default: '192',
-    about: 'Megabytes of the old generation, set by the start commands. The process needs twice this and 128 MB',
+    about: 'Megabytes of the old generation in the start commands; a process needs twice this and 128 MB',
   },
 } as const

@@ -11,7 +11,7 @@ export const lookVariables = {
   TRY_PER_ADDRESS_PER_DAY: {
     schema: whole(0, 1_000_000),
     default: '20',
-    about: 'Pairs of page and claim that an address (IPv6: a /64) may try a day (UTC)',
+    about: 'Pairs of page and claim an address (IPv6: /64) may try a day (UTC)',
   },
   TRY_PER_DAY: {
     schema: whole(0, 1_000_000),

@@ -10,13 +10,13 @@ export const storeVariables = {
   },
   DATABASE_DIRECT_URL: {
     schema: z.url({ protocol: /^postgres(ql)?$/ }),
-    about: 'The same database without a pooler, where DATABASE_URL names PgBouncer in transaction mode',
+    about: 'The same without a pooler, where DATABASE_URL names PgBouncer in transaction mode',
     secret: true,
   },
   DATABASE_CONNECTIONS: {
     schema: whole(2, 100),
     default: '10',
-    about: 'Connections in the pool of a process; a web process uses 1 more, a worker 7',
+    about: 'Pooled connections of a process; a web process uses 1 more, a worker 7',
   },
   REDIS_URL: {
     schema: z.url({ protocol: /^rediss?$/ }),

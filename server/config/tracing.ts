@@ -32,7 +32,7 @@ export const traceVariables = {
   OTEL_TRACES_SAMPLER: {
     schema: z.enum(SAMPLERS),
     default: 'parentbased_always_on',
-    about: 'Which traces are exported. parentbased: a caller with a traceparent decides',
+    about: "Which traces are exported. parentbased: a caller's traceparent decides",
   },
   OTEL_TRACES_SAMPLER_ARG: {
     schema: decimal(0, 1),

@@ -4,6 +4,7 @@ import { timingSafeEqual } from 'node:crypto'
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 import type { Api } from '../context.ts'
 import { singleFlight } from '../db/single-flight.ts'
+import { measureCaptures } from '../evidence/store.ts'
 import { addFigures, readFigures, renderFigures, renderOwnFigures, takeFigures } from '../operate/figures.ts'
 import { countJobs } from '../operate/jobs.ts'
 import { listProcesses, processKinds } from '../operate/presence.ts'
@@ -124,5 +125,8 @@ async function measureDatabase({ db, metrics, config }: Api) {
   metrics.oldestWorkingSeconds.set(backlog.oldestSeconds)
   metrics.watchdogScanAge.set(await measureScanAge(db))
   for (const { table, seconds } of await measurePruneLags(db, config)) metrics.pruneLag.set({ table }, seconds)
+  const captures = await measureCaptures(db)
+  metrics.captureBytes.set(captures.bytes)
+  metrics.captureRows.set(captures.rows)
   metrics.chainSerial.set((await findHead(db)).serial)
 }

@@ -20,7 +20,7 @@ export type Urgent = Awaited<ReturnType<typeof readUrgent>>
 
 export type Facts = Awaited<ReturnType<typeof readFacts>>
 
-type Retention = Pick<Config, 'resultRetentionSeconds'>
+type Retention = Pick<Config, 'resultRetentionSeconds' | 'capture'>
 
 /** Reads them in one pass and changes nothing. @param retention decides when results are due for deletion */
 export async function readUrgent(db: Database, retention: Retention) {

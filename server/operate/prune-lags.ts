@@ -3,6 +3,7 @@ import { measurePruneLag } from '../accounts/pruning.ts'
 import { alertPruneLag } from '../alerts/outbox.ts'
 import type { Config } from '../config.ts'
 import type { Database } from '../db/pool.ts'
+import { measureCaptureLag } from '../evidence/pruning.ts'
 import { measureLedgerLag } from '../payments/ledger.ts'
 import { measurePruneLag as measureRequestLag } from '../verification/pruning.ts'
 
@@ -12,15 +13,16 @@ export interface PruneLag {
   seconds: number
 }
 
-/** @param config `resultRetentionSeconds` decides when results are due */
+/** @param config `resultRetentionSeconds` decides when results are due, `capture.retentionSeconds` when captures are */
 export async function measurePruneLags(
   db: Database,
-  { resultRetentionSeconds }: Pick<Config, 'resultRetentionSeconds'>,
+  { resultRetentionSeconds, capture }: Pick<Config, 'resultRetentionSeconds' | 'capture'>,
 ): Promise<PruneLag[]> {
   return [
     ...(await measurePruneLag(db)),
     { table: 'alerts', seconds: await alertPruneLag(db) },
     { table: 'verification_requests', seconds: await measureRequestLag(db, resultRetentionSeconds) },
+    { table: 'captures', seconds: await measureCaptureLag(db, capture.retentionSeconds) },
     { table: 'payment_ledger', seconds: await measureLedgerLag(db) },
   ]
 }

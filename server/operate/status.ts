@@ -7,12 +7,18 @@ import { type Warning, warningsOf } from './warnings.ts'
 export type Status = Facts & { warnings: Warning[] }
 
 /** Reads the status. It changes nothing. */
-export async function readStatus(db: Database, config: Pick<Config, 'resultRetentionSeconds'>): Promise<Status> {
+export async function readStatus(
+  db: Database,
+  config: Pick<Config, 'resultRetentionSeconds' | 'capture'>,
+): Promise<Status> {
   const facts = await readFacts(db, config)
   return { ...facts, warnings: warningsOf(facts) }
 }
 
 /** The warnings of the status alone, which are read often. */
-export async function readWarnings(db: Database, config: Pick<Config, 'resultRetentionSeconds'>): Promise<Warning[]> {
+export async function readWarnings(
+  db: Database,
+  config: Pick<Config, 'resultRetentionSeconds' | 'capture'>,
+): Promise<Warning[]> {
   return warningsOf(await readUrgent(db, config))
 }

@@ -18,7 +18,7 @@ const REMINDERS_MS = [60_000, 3_600_000] as const
 interface Tools {
   db: Database
   log: Logger
-  config: Pick<Config, 'resultRetentionSeconds'>
+  config: Pick<Config, 'resultRetentionSeconds' | 'capture'>
 }
 
 /** Checks until disposed. While the database is away it reads nothing, and the outage is in the log. */

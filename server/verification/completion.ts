@@ -4,6 +4,8 @@ import { z } from 'zod'
 import { packed } from '../db/packed.ts'
 import { column, nothing, sql, type Tx } from '../db/pool.ts'
 import { AppError } from '../errors.ts'
+import { CAPTURE_REQUESTED_BY, composeManifest } from '../evidence/manifest.ts'
+import { manifests } from '../evidence/store.ts'
 import {
   type Attestation,
   attestation as attestationShape,
@@ -16,7 +18,7 @@ import { SOLANA_MAINNET } from '../interface/networks.ts'
 import type { Payment } from '../interface/payment.ts'
 import { type CompletedResult, completedResult, SCHEMA_VERSION, type UnsignedResult } from '../interface/result.ts'
 import { encodeSettlement } from '../payments/x402.ts'
-import { type Append, type Chain, type Participant, Refused } from '../receipts/chain.ts'
+import { type Append, type Chain, type Companion, type Participant, Refused } from '../receipts/chain.ts'
 import { canonicalJson, sealEnvelope, sha256 } from '../receipts/format.ts'
 import type { Logger } from '../telemetry.ts'
 import { noted, StaleAttemptError, type WorkingRequest } from './request.ts'
@@ -114,7 +116,9 @@ function sealResult(
 ): Append<Sealed, RefusedCompletion> {
   if (!request.settlement) throw new Error(`request ${request.id} has no settlement`)
   const unsigned = composeResult(request, request.settlement.payment, servedAt)
-  const envelope = envelopeOf(unsigned, sha256(canonicalJson(unsigned)))
+  const resultSha256 = sha256(canonicalJson(unsigned))
+  const envelope = envelopeOf(unsigned, resultSha256)
+  const companion = sealManifest(request, unsigned, resultSha256)
   const sealed = sealEnvelope(envelope)
   const parts = { envelope, envelopeBase64: sealed.base64 }
   checkInterface(unsigned, receiptOf(parts, LONGEST_ATTESTATION))
@@ -133,6 +137,19 @@ function sealResult(
         settlementHeader: encodeSettlement(request.settlement.response),
       },
     },
+    ...(companion && { companion }),
+  }
+}
+
+/** The manifest of what was kept of the page. It gets no receipt if it has one already, from an earlier request on the same observation. */
+function sealManifest({ stored }: WorkingRequest, unsigned: Unsigned, resultSha256: string): Companion | null {
+  if (!stored?.capture) return null
+  const bytes = composeManifest(stored.capture, unsigned, stored.observation, resultSha256)
+  return {
+    subjectSha256: sha256(bytes),
+    label: null,
+    requestedBy: CAPTURE_REQUESTED_BY,
+    participant: { kind: manifests, item: { captureId: stored.capture.id, bytes } },
   }
 }
 

@@ -72,12 +72,13 @@ async function fetchObservation(
 ): Promise<StoredObservation> {
   const { id, state, body } = request
   const lane = purchaseLane(request, work)
-  const visit = () => observeSource(body.source_url, work, { signal, jobKey: jobKeyOf(id), lane })
+  const keep = work.captures?.keep
+  const visit = () => observeSource(body.source_url, work, { signal, jobKey: jobKeyOf(id), lane, keep })
   // A request whose cached observation became too old reads the source, because another cached observation could also
   // become too old.
   const maxAge = state === 'accepted' ? maxAgeOf(body) : 0
-  const { observation, hit } = await work.cache.observe(body.source_url, maxAge, visit, signal)
-  return { observation, cache_hit: hit }
+  const { observation, capture, hit } = await work.cache.observe(body.source_url, maxAge, visit, signal)
+  return { observation, cache_hit: hit, ...(capture && { capture }) }
 }
 
 function enterObserved(request: WorkingRequest, stored: StoredObservation): WorkingRequest {

@@ -1,8 +1,9 @@
-// Pruning: deletes unpaid quotes after their expiry, results past their retention, payments that charged nothing with their
-// requests, and payers without a settlement. A run ends only when nothing is due, so that it catches up after a burst; its
+// Pruning: deletes unpaid quotes after their expiry, results past their retention with their captures, payments that charged
+// nothing with their requests, and payers without a settlement. A run ends only when nothing is due, so that it catches up after a burst; its
 // lag can be measured.
 import { z } from 'zod'
 import { type Database, nothing, sql } from '../db/pool.ts'
+import { dropCaptures, dropWithResults } from '../evidence/pruning.ts'
 import { pruneLedger, UNCHARGED_DAYS } from '../payments/ledger.ts'
 
 /**
@@ -20,19 +21,25 @@ const MAX_RUN_MS = 45_000
 /**
  * Prunes until nothing is due or the time is over. A crash loses nothing: each statement is complete by itself.
  * @param retentionSeconds of results and failures, from their completion
- * @param options `signal` ends it early; `maxRunMs`: no statement is begun after this time
+ * @param options `signal` ends it early; `maxRunMs`: no statement is begun after this time; `captureSeconds`: captures are deleted at this
+ * age; null: with their results
  * @returns rows changed or deleted
  */
 export async function pruneRequests(
   db: Database,
   retentionSeconds: number,
-  { signal, maxRunMs = MAX_RUN_MS }: { signal?: AbortSignal | undefined; maxRunMs?: number } = {},
+  {
+    signal,
+    maxRunMs = MAX_RUN_MS,
+    captureSeconds = null,
+  }: { signal?: AbortSignal | undefined; maxRunMs?: number; captureSeconds?: number | null } = {},
 ): Promise<number> {
   const ends = performance.now() + maxRunMs
   const steps = [
     expireQuotes,
     deleteQuotes,
     (db: Database) => expireResults(db, retentionSeconds),
+    (db: Database) => dropCaptures(db, captureSeconds, CHUNK),
     (db: Database) => pruneLedger(db, CHUNK),
     deleteUncharged,
     deletePayers,
@@ -51,8 +58,8 @@ export async function pruneRequests(
 async function expireQuotes(db: Database): Promise<number> {
   const expired = await db.query(sql.type(nothing)`
     update verification_requests
-    set state = 'expired', payment = null, payer = null, body = null, observation = null, assessment = null, address_key = null,
-        history = null
+    set state = 'expired', payment = null, payer = null, body = null, observation = null, capture_id = null, assessment = null,
+        address_key = null, history = null
     where id in (
       select id from verification_requests
       where state in ('quoted', 'unpaid') and body is not null and quote_expires_at < now()
@@ -72,18 +79,20 @@ async function deleteQuotes(db: Database): Promise<number> {
   return deleted.rowCount
 }
 
-/** The remaining row answers 410, or the same 422 again. */
+/** The remaining row answers 410, or the same 422 again. A result and its capture go together, whatever ends the process. */
 async function expireResults(db: Database, retentionSeconds: number): Promise<number> {
   const pruned = await db.query(sql.type(nothing)`
-    update verification_requests
-    set state = case when state = 'failed' then state else 'expired' end,
-        body = null, result = null, settlement_header = null, settlement = null, address_key = null,
-        history = case when state = 'failed' then history end
-    where id in (
-      select id from verification_requests
+    with due as (
+      select id, capture_id from verification_requests
       where state in ('completed', 'failed') and body is not null
         and changed_at < now() - ${retentionSeconds} * interval '1 second'
-      order by changed_at limit ${CHUNK} for update skip locked)`)
+      order by changed_at limit ${CHUNK} for update skip locked
+    ), ${dropWithResults}
+    update verification_requests r
+    set state = case when state = 'failed' then state else 'expired' end,
+        body = null, result = null, settlement_header = null, settlement = null, address_key = null, capture_id = null,
+        history = case when state = 'failed' then history end
+    from due where r.id = due.id`)
   return pruned.rowCount
 }
 

@@ -14,6 +14,7 @@
 // request never fails, and no new payment is asked for it until this payment is proved unpaid.
 import { randomUUID } from 'node:crypto'
 import { z } from 'zod'
+import { captureDigests } from '../../workers/retrieval/capture.ts'
 import type { Batcher } from '../db/batch.ts'
 import { column, type Database, nothing, relaxed, sql, type Tx } from '../db/pool.ts'
 import { AppError, sayUncharged } from '../errors.ts'
@@ -87,8 +88,11 @@ export const noted = (state: Fragment, passed: Fragment = sql.fragment`'[]'::jso
     || jsonb_build_object('state', ${state}, 'at', now(), 'by', current_setting('application_name')),
     ${`$[last - ${MAX_HISTORY - 1} to last]`}::jsonpath)`
 
-/** An observation as it is stored. `cache_hit`: it was made for another request before. */
-const storedObservation = z.object({ observation, cache_hit: z.boolean() })
+/**
+ * An observation as it is stored. `cache_hit`: it was made for another request before. `capture`: what was kept of its page; its id is in
+ * the column `capture_id` too, which outlives the observation.
+ */
+const storedObservation = z.object({ observation, cache_hit: z.boolean(), capture: captureDigests.optional() })
 export type StoredObservation = z.output<typeof storedObservation>
 
 /** Why and until when the work on a request is put off. */
@@ -272,7 +276,7 @@ async function endUncharged(
       select id, attempt from verification_requests where id = ${id} and ${condition} for update
     ), failed as (
       update verification_requests r
-      set state = 'failed', error = ${JSON.stringify(error)}::json, payment_sealed = null, observation = null, waiting = null,
+      set state = 'failed', error = ${JSON.stringify(error)}::json, payment_sealed = null, observation = null, capture_id = null, waiting = null,
           assessment = null, attempt = null, changed_at = now(), history = ${noted(sql.fragment`'failed'`)}
       from held where r.id = held.id
       returning r.id, r.payment, held.attempt is not null begun

@@ -5,6 +5,7 @@ import type { Observing } from '../../workers/retrieval/observation.ts'
 import type { Origins } from '../../workers/retrieval/origins.ts'
 import type { Core } from '../context.ts'
 import type { Batcher } from '../db/batch.ts'
+import type { Captures } from '../evidence/store.ts'
 import type { Completions } from './completion.ts'
 import type { Claims } from './request.ts'
 import type { SlowFetches } from './slow-fetches.ts'
@@ -41,6 +42,8 @@ export interface ReadingTools extends Pick<Core, 'db' | 'log' | 'config'>, Chang
 /** What the job of a verification uses from its first stage to its last. */
 export interface VerificationTools extends StageTools, ReadingTools, Pick<Core, 'chain' | 'keys' | 'now' | 'tracing'> {
   assessor: Assessor
+  /** Keeps what a page was made of; undefined where nothing is kept. */
+  captures: Captures | undefined
   claims: Claims
   completions: Completions
   /** Seconds that a settlement usually takes; its result is that much older when it is served. */

@@ -136,18 +136,21 @@ export async function writeSteps(
   const json = (value: unknown) => (value === undefined ? null : JSON.stringify(value))
   const written = await db.any(sql.prepared('write_steps', writtenStep)`
     with t as (
-      select id::uuid, attempt::uuid, from_state, to_state, passed::jsonb, stored::json, assessment::json, intent::json, settlement::json
+      select id::uuid, attempt::uuid, from_state, to_state, passed::jsonb, stored::json, capture::uuid, assessment::json, intent::json,
+             settlement::json
       from unnest(${texts(steps.map((s) => s.id))}, ${texts(steps.map((s) => s.attempt))},
                   ${texts(steps.map((s) => s.from))}, ${texts(steps.map((s) => s.to))},
                   ${texts(steps.map((step) => json(agesOf(step, now))))},
-                  ${texts(steps.map((s) => json(s.stored)))}, ${texts(steps.map((s) => json(s.assessment)))},
-                  ${texts(steps.map((s) => json(s.intent)))}, ${texts(steps.map((s) => json(s.settlement)))})
-           as t (id, attempt, from_state, to_state, passed, stored, assessment, intent, settlement)
+                  ${texts(steps.map((s) => json(s.stored)))}, ${texts(steps.map((s) => s.stored?.capture?.id ?? null))},
+                  ${texts(steps.map((s) => json(s.assessment)))}, ${texts(steps.map((s) => json(s.intent)))}, ${texts(steps.map((s) => json(s.settlement)))})
+           as t (id, attempt, from_state, to_state, passed, stored, capture, assessment, intent, settlement)
     ), ${booking}
     ), moved as (
       update verification_requests r
       set state = t.to_state, changed_at = now(), history = ${noted(sql.fragment`t.to_state`, sql.fragment`t.passed`)},
           observation = coalesce(t.stored, r.observation),
+          -- A new observation has a capture of its own, or none. Its id is not read from the JSON, whose operators refuse U+0000.
+          capture_id = case when t.stored is null then r.capture_id else t.capture end,
           assessment = case when t.to_state <> 'observed' then coalesce(t.assessment, r.assessment) end,
           settlement_intent = coalesce(t.intent, r.settlement_intent),
           settlement = coalesce(t.settlement, r.settlement),

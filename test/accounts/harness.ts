@@ -9,7 +9,7 @@ import { readConfig } from '../../server/config.ts'
 import { type Api, openApi, openCore } from '../../server/context.ts'
 import { openLog } from '../../server/telemetry.ts'
 import { openTestDatabase } from '../database.ts'
-import { usualAssessment } from '../system.ts'
+import { usualSettings } from '../system.ts'
 
 export interface Ask {
   key?: string
@@ -87,7 +87,7 @@ async function openProcess(
   await using opened = new AsyncDisposableStack()
   const log = openLog('silent')
   const core = opened.use(
-    await openCore(readConfig({ ...usualAssessment(env), ...env }), databaseUrl, {
+    await openCore(readConfig({ ...usualSettings(env), ...env }), databaseUrl, {
       log,
       maxConnections: 6,
       now: () => clock.now,

@@ -1,5 +1,6 @@
 // The payments in the status: all entries of the ledger, whether their minutes were already counted or not.
 import t from 'tap'
+import { readConfig } from '../../server/config.ts'
 import { openDatabase, sql } from '../../server/db/pool.ts'
 import { readFacts } from '../../server/operate/facts.ts'
 import { paymentsOf } from '../../server/operate/minutes.ts'
@@ -84,6 +85,6 @@ t.test('accounts are counted, and the disabled ones', async (t) => {
     `insert into accounts (id, handle, disabled_at)
     select gen_random_uuid(), 'some-' || n, case when n % 10 = 0 then now() end from generate_series(1, 100) n`,
   )
-  const { accounts } = await readFacts(db, { resultRetentionSeconds: 86_400 })
+  const { accounts } = await readFacts(db, readConfig({}))
   t.same(accounts, { total: 100, disabled: 10 })
 })

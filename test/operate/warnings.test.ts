@@ -3,6 +3,7 @@
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
+import { readConfig } from '../../server/config.ts'
 import { openDatabase, sql, transact } from '../../server/db/pool.ts'
 import { takeFigures } from '../../server/operate/figures.ts'
 import { closeMinute, countersOf } from '../../server/operate/minutes.ts'
@@ -14,7 +15,7 @@ import { type Warning, warningsOf } from '../../server/operate/warnings.ts'
 import { openLog, openMetrics } from '../../server/telemetry.ts'
 import { openTestDatabase } from '../database.ts'
 
-const RETENTION = { resultRetentionSeconds: 86_400 }
+const RETENTION = readConfig({})
 const rules = readFileSync(join(import.meta.dirname, '../../ops/prometheus-rules.yaml'), 'utf8')
 const alarms = [...rules.matchAll(/- alert: Countersign(\w+)\n/g)].map(([, name = '']) =>
   name.replace(/(?<=[a-z])(?=[A-Z])/g, '_').toLowerCase(),

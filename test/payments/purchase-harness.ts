@@ -6,7 +6,7 @@ import { recoveryToken } from '../../server/verification/recovery-token.ts'
 import { rescue } from '../../workers/beat.ts'
 import { openRunner } from '../../workers/runner.ts'
 import { startChild } from '../children.ts'
-import { startSystem, usualAssessment } from '../system.ts'
+import { startSystem, usualSettings } from '../system.ts'
 import type { Place } from './crashing-process.ts'
 import { openLogLines } from './log-lines.ts'
 import type { Purchase } from './test-purchase.ts'
@@ -56,7 +56,7 @@ export async function openPurchaseHarness(
       const own = { DATABASE_URL: system.databaseUrl, PORT: '0', LOG_LEVEL: 'debug' }
       const aim = { CRASH_IN: half, CRASH_PLACE: place }
       const given = { ...settings, ...system.site.env, ...own, ...aim }
-      const whole = { ...usualAssessment(given), ...given }
+      const whole = { ...usualSettings(given), ...given }
       return closing.use(startChild('test/payments/crashing-process.ts', whole, { ipc: true }))
     },
     [Symbol.asyncDispose]: () => closing.disposeAsync(),

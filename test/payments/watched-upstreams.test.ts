@@ -144,7 +144,7 @@ t.test('a facilitator that fails at payments is counted, and after more than ten
   await using _closing = facilitator
   const warned = async () => {
     await presence.publish()
-    const { warnings } = await readStatus(db, { resultRetentionSeconds: 86_400 })
+    const { warnings } = await readStatus(db, readConfig({}))
     return warnings.filter(({ name }) => name === 'payment_calls_fail').map(({ what }) => what)
   }
 

@@ -5,6 +5,7 @@ import { createHash, createHmac, randomUUID, timingSafeEqual } from 'node:crypto
 import { setTimeout as pause } from 'node:timers/promises'
 import { type Observation, observation as observationShape } from '../../server/interface/observation.ts'
 import type { Logger } from '../../server/telemetry.ts'
+import { type CaptureDigests, captureDigests } from './capture.ts'
 import { OBSERVATION_PROCEDURE } from './procedure.ts'
 
 /** Stores of entries: observation-store-postgres.ts, observation-store-redis.ts. Keys are SHA-256 in hex. */
@@ -42,17 +43,22 @@ export interface IdRange {
   to: string
 }
 
+/** An observation, and what was kept of its page for evidence. */
+export type Observed = Observation & { capture?: CaptureDigests | undefined }
+
+/** The same taken apart; `hit`: it was made for another before. */
+export interface Found {
+  observation: Observation
+  capture: CaptureDigests | undefined
+  hit: boolean
+}
+
 export interface ObservationCache {
   /**
    * A cached observation at most `maxAgeSeconds` old, or a new one by `fetch`. Throws what `fetch` throws; if a store
    * fails, pages are only not shared. With 0 the page is always fetched.
    */
-  observe(
-    url: string,
-    maxAgeSeconds: number,
-    fetch: () => Promise<Observation>,
-    signal: AbortSignal,
-  ): Promise<{ observation: Observation; hit: boolean }>
+  observe(url: string, maxAgeSeconds: number, fetch: () => Promise<Observed>, signal: AbortSignal): Promise<Found>
   /** Ends the turns of a worker that died. Never rejects. */
   release(fetchers: IdRange): Promise<void>
 }
@@ -82,12 +88,12 @@ export function buildObservationCache(
       return otherwise
     })
 
-  function openIfYoung(key: string, value: Buffer | null, maxAgeSeconds: number): Observation | null {
+  function openIfYoung(key: string, value: Buffer | null, maxAgeSeconds: number): Observed | null {
     const observation = value && openEntry(options.secret, key, value)
     return observation && now() - Date.parse(observation.checked_at) <= maxAgeSeconds * 1000 ? observation : null
   }
 
-  async function fetchInTurn(key: string, fetcher: string, fetch: () => Promise<Observation>) {
+  async function fetchInTurn(key: string, fetcher: string, fetch: () => Promise<Observed>) {
     try {
       const observation = await fetch()
       await tolerant(store.put(key, sealEntry(options.secret, key, observation), fetcher, KEEP_SECONDS), undefined)
@@ -101,7 +107,7 @@ export function buildObservationCache(
   return {
     release: (fetchers) => tolerant(store.release(fetchers), undefined),
     async observe(url, maxAgeSeconds, fetch, signal) {
-      if (maxAgeSeconds === 0) return { observation: await fetch(), hit: false }
+      if (maxAgeSeconds === 0) return found(await fetch(), false)
       const key = keyOf(url)
       const fetcher = makeId()
       const deadline = now() + MAX_WAIT_MS
@@ -113,15 +119,19 @@ export function buildObservationCache(
         const cached = openIfYoung(key, value, maxAgeSeconds)
         if (cached) {
           if (isTurn) await tolerant(store.end(key, fetcher), undefined)
-          return { observation: cached, hit: true }
+          return found(cached, true)
         }
-        if (isTurn || now() > deadline) return { observation: await fetchInTurn(key, fetcher, fetch), hit: false }
+        if (isTurn || now() > deadline) return found(await fetchInTurn(key, fetcher, fetch), false)
         // The entry is too old by this clock, or has no valid MAC.
         if (value && freshSeconds > 0) freshSeconds = 0
         else await pause(POLL_MS, undefined, { signal })
       }
     },
   }
+}
+
+function found({ capture, ...observation }: Observed, hit: boolean): Found {
+  return { observation, capture, hit }
 }
 
 /** Two URLs that differ in the fragment only are one page. */
@@ -131,17 +141,19 @@ function keyOf(url: string): string {
   return createHash('sha256').update(`${OBSERVATION_PROCEDURE}\n${canonical.href}`).digest('hex')
 }
 
+const entryShape = observationShape.extend({ capture: captureDigests.optional() })
+
 /** MAC ‖ JSON. The key is part of what is sealed, so an entry cannot be served for another page. */
-function sealEntry(secret: Buffer, key: string, observation: Observation): Buffer {
+function sealEntry(secret: Buffer, key: string, observation: Observed): Buffer {
   const json = Buffer.from(JSON.stringify(observation))
   return Buffer.concat([macOf(secret, key, json), json])
 }
 
-function openEntry(secret: Buffer, key: string, entry: Buffer): Observation | null {
+function openEntry(secret: Buffer, key: string, entry: Buffer): Observed | null {
   const json = entry.subarray(MAC_BYTES)
   const mac = entry.subarray(0, MAC_BYTES)
   if (mac.length !== MAC_BYTES || !timingSafeEqual(mac, macOf(secret, key, json))) return null
-  const parsed = observationShape.safeParse(JSON.parse(json.toString('utf8')))
+  const parsed = entryShape.safeParse(JSON.parse(json.toString('utf8')))
   return parsed.success ? parsed.data : null
 }
 

@@ -6,6 +6,8 @@ import type { Outbound } from '../../server/outbound/connection.ts'
 import type { Lane, Threads } from '../../server/threads/pool.ts'
 import { inSpan } from '../../server/tracing/spans.ts'
 import { extractText } from '../text/page/extraction.ts'
+import type { Observed } from './cache.ts'
+import type { CaptureDigests, CapturedHop } from './capture.ts'
 import { fetchSource } from './fetch.ts'
 import type { BodyMemory, HeldMemory } from './memory.ts'
 import type { Origins } from './origins.ts'
@@ -28,6 +30,8 @@ export interface Visit {
   jobKey?: string
   /** For whom it observes. */
   lane?: Lane
+  /** Keeps every hop as it crossed the connection; null where it was not kept. Without it nothing is recorded. */
+  keep?: ((hops: readonly CapturedHop[]) => Promise<CaptureDigests | null>) | undefined
 }
 
 /**
@@ -38,19 +42,19 @@ export interface Visit {
 export async function observeSource(
   url: string,
   tools: Observing,
-  { signal, jobKey = randomUUID(), lane }: Visit,
-): Promise<Observation> {
+  { signal, jobKey = randomUUID(), lane, keep }: Visit,
+): Promise<Observed> {
   // Held until the text is read, because the body is in memory while it waits for a thread.
   using memory = tools.bodies?.open(signal)
   const host = { 'http.request.method': 'GET', 'server.address': new URL(url).hostname }
   const fetched = await inSpan('GET', { kind: 'client', attributes: host }, () =>
-    fetchInTurn(url, tools, { signal, memory, jobKey, lane }),
+    fetchInTurn(url, tools, { signal, memory, jobKey, lane, capture: keep !== undefined }),
   )
   const { body, contentEncoding, contentType } = fetched
   const read = await inSpan('text.extract', {}, () =>
     extractText(tools.threads, { body, contentEncoding, contentType }, { signal, lane }),
   )
-  return observation.parse({
+  const observed = observation.parse({
     source: {
       final_url: fetched.finalUrl,
       http_status: 200,
@@ -69,14 +73,23 @@ export async function observeSource(
     checked_at: fetched.checkedAt.toISOString(),
     procedure: OBSERVATION_PROCEDURE,
   } satisfies Observation)
+  // After the text was read: of a page that cannot be read nothing is kept.
+  const capture = keep && fetched.capture ? await keep(fetched.capture) : null
+  return capture ? { ...observed, capture } : observed
 }
 
 /** The turn at the origin ends with the last byte; text extraction does not count as a visit. */
 async function fetchInTurn(
   url: string,
   { outbound, origins }: Observing,
-  { signal, memory, jobKey, lane }: Visit & { jobKey: string; memory: HeldMemory | undefined },
+  {
+    signal,
+    memory,
+    jobKey,
+    lane,
+    capture,
+  }: Omit<Visit, 'keep'> & { jobKey: string; memory: HeldMemory | undefined; capture: boolean },
 ) {
   await using hops = origins?.openHops(jobKey, signal, lane)
-  return await fetchSource(url, outbound, { signal, ...(hops && { hops }), ...(memory && { memory }) })
+  return await fetchSource(url, outbound, { signal, capture, ...(hops && { hops }), ...(memory && { memory }) })
 }
