@@ -43,6 +43,11 @@ export interface Methodology {
   parts: { part: string; meaning: string }[]
 }
 
+export interface EvidencePackage {
+  /** The exact bytes of the file. */
+  data: Uint8Array
+}
+
 export interface PaymentStatus {
   schema_version: '1.0.0'
   request_id: string
@@ -71,6 +76,10 @@ export interface DiscoveryOperations {
   getMethodologies(input?: Record<never, never>, options?: CallOptions): Promise<{ methodologies: Methodology[] }>
   /** What a result's `methodology_version` means. */
   getMethodology(input: { version: string }, options?: CallOptions): Promise<Methodology>
+  /** The evidence package of a result: a WACZ file. Throws `not_found` where the service kept none. */
+  getEvidence(input: { request_id: string }, options: RecoveryCallOptions): Promise<EvidencePackage>
+  /** The same of a result of several claims. */
+  getClaimsEvidence(input: { request_id: string }, options: RecoveryCallOptions): Promise<EvidencePackage>
   /** The status of the payments of a request. */
   getPayment(input: { request_id: string }, options: RecoveryCallOptions): Promise<PaymentStatus>
   /** The same, for a payer who has only the payment that was signed. */

@@ -38,6 +38,18 @@ export const OPERATIONS = {
   getRiskFlags: { method: 'GET', path: '/risk-flags', access: 'public' },
   getMethodologies: { method: 'GET', path: '/methodology', access: 'public' },
   getMethodology: { method: 'GET', path: '/methodology/{version}', access: 'public' },
+  getEvidence: {
+    method: 'GET',
+    path: '/api/agent/v1/verify-source/{request_id}/evidence',
+    access: 'recovery',
+    rawAnswer: true,
+  },
+  getClaimsEvidence: {
+    method: 'GET',
+    path: '/api/agent/v1/verify-claims/{request_id}/evidence',
+    access: 'recovery',
+    rawAnswer: true,
+  },
   getPayment: { method: 'GET', path: '/api/agent/v1/payments/{request_id}', access: 'recovery' },
   findPayment: { method: 'GET', path: '/api/agent/v1/payments', access: 'proof' },
   getKeys: { method: 'GET', path: '/v1/keys', access: 'public' },

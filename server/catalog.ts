@@ -20,6 +20,7 @@ import { checkQuotes, getQuoteCheck } from './quotes/operations.ts'
 import { getChain, getChainHead, getConsistency, getKeys } from './receipts/chain-operations.ts'
 import { verifyChain, verifyReceipt } from './receipts/check-operations.ts'
 import { createReceipt, getReceipt, listReceipts } from './receipts/operations.ts'
+import { getClaimsEvidence, getEvidence } from './verification/evidence-operations.ts'
 import { getMethodologies, getMethodology } from './verification/methodology.ts'
 import {
   buySource,
@@ -51,6 +52,8 @@ export const catalog: readonly Operation[] = [
   getTerms,
   buySource,
   getRequest,
+  getEvidence,
+  getClaimsEvidence,
   getRiskFlags,
   getMethodologies,
   getMethodology,

@@ -65,7 +65,7 @@ export const variables = {
   PAYMENT_MODE: {
     schema: z.enum(['offline', 'testnet', 'mainnet']),
     default: 'offline',
-    about: 'offline: payment signatures are checked, no money moves. testnet: test money moves. mainnet: USDC moves',
+    about: 'offline: payment signatures are checked, no money moves. testnet: test money. mainnet: USDC',
   },
   FACILITATOR_URL: {
     schema: url,
@@ -114,12 +114,12 @@ export const variables = {
   },
   WORKER_CONCURRENCY: {
     schema: whole(1, 256),
-    about: 'Verifications a worker runs in parallel. Unset: 32; with the local verifier 4 for each thread',
+    about: 'Parallel verifications of a worker. Unset: 32; with the local verifier 4 a thread',
   },
   WORKER_FETCHES: {
     schema: whole(0, 4096),
     default: '256',
-    about: 'Slow fetches a worker keeps open besides',
+    about: 'Slow fetches it keeps besides',
   },
   ...heapVariables,
   ...logVariables,

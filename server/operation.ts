@@ -108,8 +108,8 @@ interface Description<N extends string, I extends z.ZodObject, O extends z.ZodTy
   family: 'verification' | 'control'
   /** Members of the input that HTTP takes from a raw body instead of JSON: `application/octet-stream`. */
   rawBody?: { member: string; limit: number }
-  /** The body of success is bytes (`application/octet-stream`), not JSON. */
-  rawAnswer?: true
+  /** The body of success is bytes of this media type, not JSON. */
+  rawAnswer?: string
   /** If-Match and If-None-Match apply. */
   conditional?: true
   /** Statuses of success; default 200. */

@@ -18,6 +18,7 @@ import { TOLERANCE_SECONDS } from '../server/billing/stripe.ts'
 import { MAX_FAILURES } from '../server/citations/check.ts'
 import { MAX_EVERY_HOURS, MIN_EVERY_HOURS } from '../server/citations/watch.ts'
 import { readConfig, variables } from '../server/config.ts'
+import { ORPHAN_SECONDS } from '../server/evidence/pruning.ts'
 import { LIMITS } from '../server/interface/limits.ts'
 import { MAX_SLOT_BYTES } from '../server/journal/slots.ts'
 import { MAX_TTL_S, RECHECK_MS } from '../server/leases/terms.ts'
@@ -73,6 +74,11 @@ const numbers: Record<string, readonly number[]> = {
   'Calls of one address in a minute': [live.rateLimitPerMinute],
   'Lifetime of an unpaid quote': [config.quoteTtlSeconds],
   'Time a result is kept': [config.resultRetentionSeconds],
+  'Time a captured page is kept (`SOURCE_CAPTURE=on`), unless `CAPTURE_RETENTION_SECONDS` is shorter': [
+    config.resultRetentionSeconds,
+  ],
+  'Time a captured page without a result is kept': [ORPHAN_SECONDS],
+  'Captured pages, compressed and sealed, in all': [config.capture.maxBytes],
   'Time a payment that charged nothing is kept, with its request': [UNCHARGED_DAYS],
   'Characters of a claim': [LIMITS.claimChars],
   'Active leases': byTier('active_leases'),

@@ -60,11 +60,11 @@ export const assessmentVariables = {
   },
   OPENAI_MODEL: {
     schema: z.string().min(1),
-    about: 'Id of a model of the chat completions API, in place of ANTHROPIC_*',
+    about: 'Model id of the chat completions API, in place of ANTHROPIC_*',
   },
   OPENAI_BASE_URL: {
     schema: url,
-    about: 'Its server: vLLM, llama.cpp, Ollama, LM Studio, a gateway. Unset: OpenAI',
+    about: 'Its server: vLLM, llama.cpp, Ollama, a gateway. Unset: OpenAI',
   },
   OPENAI_API_KEY: { schema: z.string().min(1), about: 'Its key, if it needs one', secret: true },
   ASSESSMENT_SECOND_READER: {

@@ -261,7 +261,7 @@ function verificationResponses(operation: Operation) {
   const lookup = operation.answers === 'plain'
   const success = {
     description: 'Success',
-    content: { [JSON_BODY]: { schema: schemaOf(operation.output) } },
+    content: successContent(operation),
     ...(!lookup && { headers: pick(operation.access === 'payment' ? PURCHASED : RECOVERED) }),
   }
   if (operation.access === 'public') return { 200: success }
@@ -306,10 +306,12 @@ function describeSuccess(operation: Operation, status: number) {
   const headers = operation.conditional && status !== 204 ? { headers: pick(['ETag']) } : {}
   if (status === 204) return { description: 'Done', ...headers }
   if (status === 304) return { description: 'Not modified: If-None-Match names the current state', ...headers }
-  const content = operation.rawAnswer
-    ? { [BYTES]: { schema: {} } }
-    : { [JSON_BODY]: { schema: schemaOf(operation.output) } }
+  const content = successContent(operation)
   return { description: status === 201 ? 'Created' : 'Success', ...headers, content }
+}
+
+function successContent({ rawAnswer, output }: Operation) {
+  return rawAnswer ? { [rawAnswer]: { schema: {} } } : { [JSON_BODY]: { schema: schemaOf(output) } }
 }
 
 /** Every code that the operation may fail with in HTTP. */

@@ -49,7 +49,7 @@ export const getJournalSlot = defineAccountExchange({
   family: 'control',
   access: 'account',
   scope: 'journal:read',
-  rawAnswer: true,
+  rawAnswer: 'application/octet-stream',
   conditional: true,
   statuses: [200, 304],
   errors: ['not_found', 'precondition_failed'],

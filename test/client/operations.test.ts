@@ -15,6 +15,7 @@ import type * as quotes from '../../server/quotes/operations.ts'
 import type * as chain from '../../server/receipts/chain-operations.ts'
 import type * as checks from '../../server/receipts/check-operations.ts'
 import type * as receipts from '../../server/receipts/operations.ts'
+import type * as evidence from '../../server/verification/evidence-operations.ts'
 import type * as methodology from '../../server/verification/methodology.ts'
 import type * as purchases from '../../server/verification/operations.ts'
 import type * as payments from '../../server/verification/payment-status.ts'
@@ -30,6 +31,7 @@ type Served = typeof accounts &
   typeof chain &
   typeof checks &
   typeof receipts &
+  typeof evidence &
   typeof methodology &
   typeof purchases &
   typeof payments &

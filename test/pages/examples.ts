@@ -22,7 +22,7 @@ interface Sent {
 
 /** By the name of the operation. */
 export async function recordExamples(catalog: readonly Operation[]): Promise<Examples> {
-  await using system = await startSystem({ pages: PAGES })
+  await using system = await startSystem({ pages: PAGES, env: { SOURCE_CAPTURE: 'on' } })
   const examples: Record<string, Example> = {}
   const book = new Map(catalog.map((operation) => [operation.name, operation]))
   const call = async (name: string, parameters: Record<string, string | number> = {}, sent: Sent = {}) => {
@@ -64,6 +64,7 @@ async function exchange(
   })
   const text = await answer.text()
   if (!answer.ok && answer.status !== 402) throw new Error(`${operation.name}: ${answer.status} ${text}`)
+  const isZip = text.startsWith('PK')
   const isJson = answer.headers.get('content-type')?.includes('json')
   const neutral = (value: unknown) => JSON.parse(JSON.stringify(value).replaceAll(system.service.address, '{base_url}'))
   return {
@@ -74,7 +75,7 @@ async function exchange(
     answerHeaders: neutral(
       Object.fromEntries(SHOWN.flatMap((name) => (answer.headers.has(name) ? [[name, answer.headers.get(name)]] : []))),
     ),
-    body: text === '' ? null : isJson ? neutral(JSON.parse(text)) : text,
+    body: text === '' ? null : isJson ? neutral(JSON.parse(text)) : isZip ? '(the bytes of the file)' : text,
   }
 }
 
@@ -132,6 +133,10 @@ async function recordPurchase(system: System, call: Call, examples: Record<strin
   const { request_id } = bought.body as { request_id: string }
   const token = { Authorization: `Bearer ${bought.answerHeaders['x-service-recovery-token']}` }
   await call('get_request', { request_id }, { headers: token })
+  await call('get_evidence', { request_id }, { headers: token })
+  const { request_id: claims_id } = (examples.verify_claims?.body ?? {}) as { request_id: string }
+  const claimsToken = `Bearer ${examples.verify_claims?.answerHeaders['x-service-recovery-token']}`
+  await call('get_claims_evidence', { request_id: claims_id }, { headers: { Authorization: claimsToken } })
   await call('get_payment', { request_id }, { headers: token })
   await call('find_payment', {}, { headers: { 'PAYMENT-SIGNATURE': header } })
   if (examples.find_payment) examples.find_payment.headers['PAYMENT-SIGNATURE'] = '$SIGNATURE'

@@ -1,0 +1,105 @@
+// The evidence package of a result: everything that its observation was made of, for the holder of the recovery token.
+import { z } from 'zod'
+import type { Api } from '../context.ts'
+import { sql } from '../db/pool.ts'
+import { AppError } from '../errors.ts'
+import { findCapture, type SignedCapture } from '../evidence/store.ts'
+import { buildPackage } from '../evidence/wacz.ts'
+import { purchaseResult } from '../interface/claims.ts'
+import { type Call, defineExchange, Reply } from '../operation.ts'
+import { describeReceipt } from '../receipts/operations.ts'
+import { buildSemaphore } from '../threads/semaphore.ts'
+import { isRecoveryToken } from './recovery-token.ts'
+
+/** Media type of WACZ. */
+const WACZ = 'application/wacz'
+
+const described = {
+  description:
+    'A WACZ file: each request and response as it crossed the connection, who answered, and a manifest of their digests with its ' +
+    'receipt in the chain. Needs the recovery token of the request as bearer token. 404 where nothing was kept of the page, or ' +
+    'nothing is kept any more.',
+  method: 'GET',
+  family: 'verification',
+  access: 'recovery',
+  kind: 'exchange',
+  rawAnswer: WACZ,
+  input: z.object({ request_id: z.string() }),
+  output: z.custom<Buffer>((value) => value instanceof Buffer),
+} as const
+
+export const getEvidence = defineExchange({
+  ...described,
+  name: 'get_evidence',
+  summary: 'The evidence package of a result of verify-source',
+  path: '/api/agent/v1/verify-source/{request_id}/evidence',
+  run: (input, call) => answerPackage(input, call, 'source'),
+})
+
+export const getClaimsEvidence = defineExchange({
+  ...described,
+  name: 'get_claims_evidence',
+  summary: 'The evidence package of a result of verify-claims',
+  path: '/api/agent/v1/verify-claims/{request_id}/evidence',
+  run: (input, call) => answerPackage(input, call, 'source_claims'),
+})
+
+/** Packages that a process builds at the same time: each takes several times the size of its page. */
+const MAX_BUILDING = 2
+const building = buildSemaphore(MAX_BUILDING)
+
+async function answerPackage(
+  input: { request_id: string },
+  { api, credentials, options }: Call,
+  type: 'source' | 'source_claims',
+): Promise<Reply<never>> {
+  const id = input.request_id.toLowerCase()
+  const none = () =>
+    new AppError('not_found', 'There is no evidence of such a request, or the recovery token is not its own.')
+  if (!z.uuid().safeParse(id).success || !isRecoveryToken(api.secrets.recovery, id, credentials.bearer ?? ''))
+    throw none()
+  const bytes = await building.pass(() => buildFor(id, type, api), options.signal)
+  if (!bytes) throw none()
+  return Reply.bytes(bytes, {
+    headers: {
+      'content-type': WACZ,
+      'content-disposition': `attachment; filename="evidence-${id}.wacz"`,
+      'cache-control': 'private, no-store',
+    },
+  })
+}
+
+async function buildFor(id: string, type: 'source' | 'source_claims', api: Api): Promise<Buffer | null> {
+  const row = await api.db.maybeOne(sql.type(capturedResult)`
+    select result, capture_id from verification_requests
+    where id = ${id} and state = 'completed' and capture_id is not null`)
+  if (!row) return null
+  const result = purchaseResult.parse(JSON.parse(row.result.toString('utf8')))
+  if (result.verification_type !== type) return null
+  const captured = await findCapture(api.db, api.secrets.capture, row.capture_id)
+  if (!captured || !isOf(captured, result)) return null
+  const head = await api.reader.head()
+  const receipt = (serial: number) => describeReceipt(api.reader, serial, head)
+  const [own, capture] = await Promise.all([receipt(result.receipt.attestation.serial), receipt(captured.serial)])
+  const { extraction } = manifestOf(captured)
+  const { checked_at, methodology_version, source } = result
+  return buildPackage({
+    captureId: captured.id,
+    capture: captured.capture,
+    manifest: captured.manifest,
+    receipts: { result: own, capture },
+    result: { final_url: source.final_url, checked_at, extraction, methodology_version },
+  })
+}
+
+const capturedResult = z.object({ result: z.instanceof(Buffer), capture_id: z.string() })
+
+const manifestShape = z.object({ checked_at: z.string(), text_sha256: z.string(), extraction: z.string() })
+
+const manifestOf = ({ manifest }: SignedCapture) => manifestShape.parse(JSON.parse(manifest.toString('utf8')))
+
+/** A worker of the release before this one replaces an observation without its capture. */
+function isOf(captured: SignedCapture, result: z.output<typeof purchaseResult>): boolean {
+  const { checked_at, text_sha256 } = manifestOf(captured)
+  return checked_at === result.checked_at && text_sha256 === result.source.text_sha256
+}
