@@ -17,7 +17,7 @@ import {
 import { openTestLog, type TestLog } from './log.ts'
 
 const HOUR_S = 3600
-const RETENTION = { resultRetentionSeconds: 86_400 }
+const RETENTION = readConfig({})
 
 async function openStamped(names: string[], timeoutMs?: number) {
   await using opened = new AsyncDisposableStack()
