@@ -13,7 +13,7 @@ import { noteFault, readCheckpoint, readVerifierKeys, type VerifierKey } from '.
 import { type Check, Note, type Verification } from './checks.ts'
 import { describe, jsonFaults } from './json.ts'
 import { buildKeyRing, type KeyRing, type PinnedKey, receiptKeys } from './keys.ts'
-import { TreeGrowth } from './merkle.ts'
+import { TreeGrowth, type TreeHead } from './merkle.ts'
 import { introductionSubject, isHandover } from './rotation.ts'
 import type { SignatureCheck } from './signature.ts'
 
@@ -48,6 +48,8 @@ export interface ChainOptions {
   signatures?: 'every' | 'last'
   /** Replaces the included check of Ed25519 signatures, which takes 2 ms. */
   signatureCheck?: SignatureCheck
+  /** Is told the root of the tree at each of these sizes, and the time of its last receipt; of a chain from serial 1. */
+  trees?: { sizes: ReadonlySet<number>; found: (tree: TreeHead, ts_ms: number) => void } | undefined
 }
 
 /** Verifies consecutive attestations, oldest first. Throws a TypeError for a malformed pin, never for a bad chain. */
@@ -148,6 +150,8 @@ export class ChainVerifier {
     this.#note('through', other ? at('is another receipt than the one that was pinned') : null)
     this.#awaited = this.#awaited.filter((point) => !met.includes(point))
     this.#tree.append(next.receipt_hash)
+    const { trees } = this.#options
+    if (trees?.sizes.has(next.serial)) trees.found(this.#tree.head(), next.ts_ms)
     this.#last = next
   }
 

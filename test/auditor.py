@@ -3,6 +3,7 @@
 
     python3 test/auditor.py EXPORT --pin KEYID:HEX [--vkey VKEY] [--keys FILE]
                                    [--head SERIAL:HASH] [--through SERIAL:HASH]... [--command-only]
+                                   [--timestamps FILE --timestamp-ca FILE]
 
 Of every receipt it checks form, serial, link, time order, hash and signature, and that its key is the pinned first one or was
 introduced by the receipt before; of the whole, the pinned head, the Merkle root (RFC 6962) and the checkpoint's signature.
@@ -11,6 +12,9 @@ Python's standard library parses and hashes; OpenSSL checks the Ed25519 signatur
 that matter most (the last receipt of each key, and the checkpoint) once more with the openssl command. Where libcrypto is not
 found, or with --command-only, the command checks every one, at some five milliseconds each and as many at a time as there are
 processors. The last line says how many were checked by what. Exit 0 when everything holds, 1 with the first thing that does not.
+
+With --timestamps, the openssl command (ts -verify) checks each reply of a time-stamp authority against the roots in --timestamp-ca, as
+of the time that the reply names; the checkpoint that it is about must be one of this tree.
 
 An attestation is signed over its RFC 8785 JSON without receipt_hash and sig_ed25519_hex. Its members have ASCII names and hold
 integers, strings and null, for which sorted keys and no blanks are all that RFC 8785 asks.
@@ -26,6 +30,7 @@ import hashlib
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -317,6 +322,53 @@ def check_listing(path, ranges, introductions, head_serial):
             and introduced_subject(key["key_id"], "checkpoint", key["pubkey_hex"], None) in subjects]
 
 
+# Timestamps ------------------------------------------------------------------------------------------------------------------
+
+def read_timestamps(path):
+    """Lines of JSON, as an export has them beside it: (size of the tree, its root, checkpoint, reply) each."""
+    check(shutil.which("openssl"), "timestamps: the openssl command checks them, and it is not on this machine")
+    replies = []
+    with open(path, "rb") as lines:
+        for number, raw in enumerate(lines, 1):
+            line = read_line(raw, ["note", "reply_base64"], f"timestamps: line {number}")
+            parts = line["note"].rpartition("\n\n")[0].split("\n")
+            check(len(parts) == 3 and is_text(parts[1], r"[1-9]\d{0,15}"), f"timestamps: line {number} is about no checkpoint")
+            replies.append((int(parts[1]), decode(parts[2], "the root"), line["note"].encode(),
+                            decode(line["reply_base64"], "a reply")))
+    return replies
+
+
+def openssl_ts(*arguments):
+    return subprocess.run(["openssl", "ts", *arguments], capture_output=True, check=False)
+
+
+def check_timestamp(size, note, reply, roots):
+    """Answers the time that the authority has signed."""
+    at = f"timestamps: the reply about {size} receipts"
+    with tempfile.TemporaryDirectory() as folder:
+        data, stamp = temporary(folder, note), temporary(folder, reply)
+        shown = openssl_ts("-reply", "-in", stamp, "-text").stdout.decode(errors="replace")
+        found = re.search(r"^Time stamp: (\w{3}) +(\d+) (\d\d:\d\d:\d\d)(?:\.\d+)? (\d{4}) GMT$", shown, re.MULTILINE)
+        check(found, f"{at} names no time")
+        time = datetime.datetime.strptime(" ".join(found.groups()), "%b %d %H:%M:%S %Y").replace(tzinfo=datetime.timezone.utc)
+        run = openssl_ts("-verify", "-in", stamp, "-data", data, "-CAfile", roots, "-attime", str(int(time.timestamp())))
+        reason = run.stderr.decode(errors="replace").strip().replace("\n", "; ")
+        check(run.returncode == 0, f"{at}: openssl ts -verify: {reason}")
+        return time
+
+
+def check_timestamps(replies, found, roots):
+    """found: roots of the tree by size. Answers in words what the newest one proves."""
+    times = {}
+    for size, root, note, reply in replies:
+        check(size in found, f"timestamps: the reply about {size} receipts: these are fewer")
+        check(found[size] == root, f"timestamps: the reply about {size} receipts is about another chain")
+        time = check_timestamp(size, note, reply, roots)
+        times[size] = min(time, times.get(size, time))
+    newest = max(times)
+    return f"; {len(replies)} timestamps by openssl ts, the chain up to {newest} existed at {times[newest]:%Y-%m-%dT%H:%M:%SZ}"
+
+
 def point(text):
     serial, _, receipt_hash = text.partition(":")
     if not re.fullmatch(r"[1-9]\d{0,15}", serial) or not re.fullmatch("[0-9a-f]{64}", receipt_hash):
@@ -340,7 +392,13 @@ def main():
     parser.add_argument("--head", type=point, help="SERIAL:HASH that the chain must end with")
     parser.add_argument("--through", type=point, action="append", default=[], help="SERIAL:HASH that was pinned before")
     parser.add_argument("--command-only", action="store_true", help="check every signature with the openssl command")
+    parser.add_argument("--timestamps", help="replies of time-stamp authorities, as export stores them")
+    parser.add_argument("--timestamp-ca", help="trusted roots of those authorities (PEM)")
     options = parser.parse_args()
+    if (options.timestamps is None) != (options.timestamp_ca is None):
+        parser.error("--timestamps and --timestamp-ca belong together")
+    replies = read_timestamps(options.timestamps) if options.timestamps else []
+    found = dict.fromkeys(size for size, *_ in replies)
     trusted = options.pin
     verifies = None if options.command_only else library_verifier()
     tree, last, introductions, waiting = Tree(), None, [], []
@@ -364,6 +422,8 @@ def main():
                 check(serial != receipt["serial"] or receipt_hash == receipt["receipt_hash"], f"{at}: through")
             last = receipt
             tree.append(bytes.fromhex(receipt["receipt_hash"]))
+            if tree.size in found:
+                found[tree.size] = tree.root()
     check(last is not None, "shape: no receipts")
     end = (last["serial"], last["receipt_hash"])
     check(end == head, f"head: ends at serial {end[0]}")
@@ -376,9 +436,10 @@ def main():
     successors = check_listing(options.keys, spans, introductions, end[0]) if options.keys else []
     check(note or not options.vkey, "checkpoint: there is none to check with the verifier key")
     noted = check_checkpoint(note, tree, options.vkey, successors) if note else 0
+    stamped = check_timestamps(replies, {size: root for size, root in found.items() if root}, options.timestamp_ca) if replies else ""
     by_library = f"{tree.size} signatures by libcrypto, " if verifies else ""
     print(f"good: {tree.size} receipts, {len(ranges)} keys; {by_library}{len(waiting) + len(ends) + noted} by the openssl command; "
-          f"root {tree.root().hex()}")
+          f"root {tree.root().hex()}{stamped}")
 
 
 if __name__ == "__main__":

@@ -1,8 +1,9 @@
 // `countersign export`: the whole chain into a file.
-import { open } from 'node:fs/promises'
-import { progressBar, readPoint, readUrl } from '../arguments.ts'
-import { Countersign } from '../client.ts'
+import { open, writeFile } from 'node:fs/promises'
+import { progressBar, readPoint, readUrl, visible } from '../arguments.ts'
+import { Countersign, CountersignError } from '../client.ts'
 import { download } from '../download.ts'
+import { downloadReplies } from '../outside-time.ts'
 import { command } from './command.ts'
 import { readable } from './files.ts'
 import { json, note, print } from './output.ts'
@@ -10,7 +11,9 @@ import { json, note, print } from './output.ts'
 export const exportChain = command({
   summary: 'the whole chain into a file; run again to continue',
   operands: ['BASE_URL', 'FILE'],
-  about: 'Pins the head at the beginning, and continues an interrupted file. Prints the SERIAL:HASH to keep.',
+  about: `Pins the head at the beginning, and continues an interrupted file. Prints the SERIAL:HASH to keep.
+If time-stamp authorities have signed checkpoints of the chain, their replies are stored in FILE.timestamps,
+where \`countersign verify FILE\` finds them.`,
   examples: [
     'countersign export https://service.example chain.jsonl && countersign verify chain.jsonl --keys keys.json',
   ],
@@ -30,10 +33,24 @@ export const exportChain = command({
     const onProgress = process.stderr.isTTY ? bar : undefined
     const { serial, receipt_hash } = await readable(file, () => download(service, target, { head, onProgress }))
     if (onProgress) note('\n')
+    const timestamps = await keepReplies(readUrl(baseUrl), serial, `${file}.timestamps`)
     // A finished export ends where it was pinned. That the chain has grown since is not seen in the file.
     const behind = head ? 0 : (await service.chainHead()).serial - serial
     if (behind > 0)
       note(`The chain has ${behind} more by now. This file stays as it is: name a new one for the whole chain.\n`)
-    return print(options.json ? json({ serial, receipt_hash, behind }) : `${serial}:${receipt_hash}\n`)
+    return print(options.json ? json({ serial, receipt_hash, behind, timestamps }) : `${serial}:${receipt_hash}\n`)
   },
 })
+
+/** Answers how many replies the file holds. The export is whole without them. */
+async function keepReplies(baseUrl: string, serial: number, file: string): Promise<number> {
+  try {
+    const lines = await downloadReplies(baseUrl, serial)
+    if (lines !== '') await readable(file, () => writeFile(file, lines))
+    return lines.split('\n').length - 1
+  } catch (error) {
+    if (!(error instanceof CountersignError || error instanceof SyntaxError)) throw error
+    note(`The timestamps of the chain are missing: ${visible(error.message)}\n`)
+    return 0
+  }
+}

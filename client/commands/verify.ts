@@ -9,6 +9,7 @@ import { json, paint, print } from './output.ts'
 import { PINS, readTrusted } from './pins.ts'
 import { signatureCheck } from './signature-check.ts'
 import { recompute } from './verify-recompute.ts'
+import { findReplies, judgeReplies } from './verify-timestamps.ts'
 
 export const verify = command({
   summary: 'check a file offline; - reads standard input',
@@ -18,6 +19,9 @@ export const verify = command({
 /v1/chain), prints what a result says and one line per check, and needs the signing key from a source you trust
 independently. The last line is good, BAD, or unknown key: unchanged, but signed with a key that is not
 among yours, as after a rotation.
+
+Beside an export, FILE.timestamps has replies of time-stamp authorities, as \`export\` stores them. The check
+timestamps says which part of the chain existed at which time, by which authority.
 
 With --recompute the verdict of a result is made again from the text in the file, by the verifier that the service used,
 and compared. It needs the package countersign-verifier, and nothing leaves this machine.`,
@@ -52,6 +56,16 @@ and compared. It needs the package countersign-verifier, and nothing leaves this
       type: 'boolean',
       help: 'export, attestations: check the last signature, which covers the rest through the links',
     },
+    timestamps: {
+      type: 'string',
+      value: 'FILE',
+      help: 'export: replies of time-stamp authorities; else those in the file beside it',
+    },
+    'timestamp-ca': {
+      type: 'string',
+      value: 'FILE',
+      help: 'export: trusted roots of time-stamp authorities (PEM); else those of Node',
+    },
     recompute: { type: 'boolean', help: 'result: make the verdict of the local verifier again and compare it' },
     weights: {
       type: 'string',
@@ -65,6 +79,7 @@ and compared. It needs the package countersign-verifier, and nothing leaves this
     const kept = new KeptText()
     if (options.weights !== undefined && !options.recompute)
       throw new UsageError('--weights says where the weights for --recompute are; add --recompute.')
+    const replies = await findReplies(file, options)
     const verified = await verifyDocument(kept.through(bytesOf(file)), {
       keys,
       vkey: options.vkey,
@@ -74,14 +89,27 @@ and compared. It needs the package countersign-verifier, and nothing leaves this
       tree: options.tree === undefined ? undefined : readTree('--tree', options.tree),
       signatures: options['last-signature'] ? 'last' : 'every',
       signatureCheck,
+      trees: replies?.trees,
     })
+    if (options.timestamps !== undefined && verified.checks[0]?.name !== 'format')
+      throw new UsageError('--timestamps is about an export, and the file holds something else.')
+    const stamped = replies && verified.checks[0]?.name === 'format' ? await judgeReplies(replies, options) : undefined
     const { failure, words } = describeDocument(kept.text())
     const recomputed = options.recompute ? [await recompute(kept.text(), options.weights)] : []
-    const checks = [...verified.checks, ...recomputed]
+    const checks = [...verified.checks, ...(stamped ? [stamped.check] : []), ...recomputed]
     const verification = { ok: checks.every((check) => check.ok) && verified.ok, checks }
     const { ok } = verification
     if (options.json)
-      print(json({ ok, unknown_key: isUnknownKey(verification), failure, says: words, checks: failure ? [] : checks }))
+      print(
+        json({
+          ok,
+          unknown_key: isUnknownKey(verification),
+          failure,
+          says: words,
+          checks: failure ? [] : checks,
+          ...(stamped && { timestamps: stamped.times }),
+        }),
+      )
     else {
       for (const [name, text] of Object.entries(words)) print(`${`${name}:`.padEnd(9)} ${visible(text)}\n`)
       if (failure) print(`${paint('red', failure)}\n`)

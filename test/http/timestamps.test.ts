@@ -7,6 +7,7 @@ import t from 'tap'
 import { readConfig } from '../../server/config.ts'
 import { runDoctor } from '../../server/doctor.ts'
 import { openTimestamping } from '../../server/receipts/timestamping.ts'
+import { countersign } from '../client/command-line.ts'
 import { startSystem } from '../system.ts'
 import { Certificates, openAuthority, withoutOpenssl } from '../time-stamp-authority.ts'
 import { until } from '../until.ts'
@@ -68,6 +69,20 @@ t.test(
     t.equal(await (await fetch(system.url('/checkpoint/timestamps?from=4'))).text(), '')
     for (const from of ['0', 'x', '9'.repeat(16)])
       t.equal((await fetch(system.url(`/checkpoint/timestamps?from=${from}`))).status, 400, from)
+
+    const { keys } = (await (await fetch(system.url('/v1/keys'))).json()) as {
+      keys: { key_id: number; use: string; pubkey_hex: string }[]
+    }
+    const { key_id, pubkey_hex } = keys.find(({ use }) => use === 'receipt')!
+    const exported = join(folder, 'chain.jsonl')
+    const kept = await countersign(['export', system.service.address, exported, '--json'])
+    t.match(JSON.parse(String(kept.stdout)), { serial: 4, timestamps: 2 })
+    t.equal(readFileSync(`${exported}.timestamps`, 'utf8'), `${lines.map((line) => JSON.stringify(line)).join('\n')}\n`)
+    const trusting = ['--pin', `${key_id}:${pubkey_hex}`, '--timestamp-ca', certificates.path('root.pem')]
+    t.match(await countersign(['verify', exported, ...trusting]), {
+      code: 0,
+      stdout: /ok {3}timestamps: The chain up to 3 existed at 20\S+Z, by Test (one|two); 1 other /,
+    })
 
     const config = readConfig({
       ...env,
