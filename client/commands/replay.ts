@@ -35,8 +35,9 @@ the chain, and prints a line for each step: ok, FAIL with what differs, or -- fo
 that rests on one that fails is not checked. Text and verdict are made again by the package countersign-verifier, which
 must be installed beside this one. Nothing leaves this machine.
 
-PACKAGE is the evidence package of a purchase, RESULT its completed result, the very bytes or the same JSON. With --keys of
-a whole /v1/keys the heads of the log are checked too; with --pin give --vkey for them.
+PACKAGE is what /api/agent/v1/verify-source/{request_id}/evidence gives, with the recovery token as bearer; RESULT is the
+completed result, the very bytes or the same JSON. With --keys of a whole /v1/keys the heads of the log are checked too;
+with --pin give --vkey for them.
 
 --statement writes the technical part of a certification (FRE 902(13), 902(14)): what was captured, when, by what, the
 digests, the receipts and the outcome of each step. A person completes and signs it. It is not legal advice.`,

@@ -30,13 +30,15 @@ function readHead(head: Uint8Array): Pick<Response, 'status' | 'fields'> {
   const [first = '', ...lines] = latin1(head).split('\r\n')
   const status = /^HTTP\/1\.[01] ([1-9]\d\d)(?: |$)/.exec(first)?.[1]
   if (status === undefined) throw new Fault('does not begin with a status line of HTTP/1.1')
-  const fields = lines
-    .filter((line) => line !== '')
-    .map((line) => {
-      const colon = line.indexOf(':')
-      if (colon < 1 || /^[ \t]/.test(line)) throw new Fault('has a line in its head that is no field')
-      return [line.slice(0, colon).toLowerCase(), line.slice(colon + 1).replace(/^[ \t]+|[ \t]+$/g, '')] as const
-    })
+  const fields: [string, string][] = []
+  for (const line of lines.filter((one) => one !== '')) {
+    const last = fields.at(-1)
+    const colon = line.indexOf(':')
+    // A line that begins with a blank goes on with the value before it, in an old form of HTTP that parsers still take.
+    if (/^[ \t]/.test(line) && last) last[1] = `${last[1]} ${line.trim()}`
+    else if (colon < 1) throw new Fault('has a line in its head that is no field')
+    else fields.push([line.slice(0, colon).toLowerCase(), line.slice(colon + 1).replace(/^[ \t]+|[ \t]+$/g, '')])
+  }
   return { status: Number(status), fields }
 }
 
