@@ -1,9 +1,9 @@
 // The words of /verify that stand on the page before any script runs, on the server's page and in the single file.
 
-export const TITLE = 'Verify'
+export const TITLE = 'Verify a file'
 
 export const INTRODUCTION =
-  'Is a result, receipt, alert, lease or chain export genuine and unchanged? Drop it here. Your browser checks every quote, ' +
+  'Someone gave you a result, a receipt or an alert of this service: is it genuine and unchanged? Your browser checks every quote, ' +
   'signature and proof itself. The file is not sent anywhere.'
 
 export const NO_SCRIPT =

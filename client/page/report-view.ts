@@ -84,7 +84,7 @@ export const HEADLINES: Record<Status, string> = {
 function Standing({ report, service }: ReportProps): Html {
   const { status, kind, failure } = report
   return html`<header class=${`standing ${toneClass(TONES[status])}`.trim()}>
-    <p class="kind">This is ${failure ?? (kind === 'a file' ? 'nothing that this page knows' : kind)}.</p>
+    <p class="kind">${status === 'bad' && kind !== 'a file' && !failure ? 'It says that it is' : 'This is'} ${failure ?? (kind === 'a file' ? 'nothing that this page knows' : kind)}.</p>
     <h2 id="standing" tabindex="-1">${HEADLINES[status]}</h2>
     <${Summary} report=${report} service=${service} />
   </header>`
@@ -96,8 +96,8 @@ function Summary({ report, service }: ReportProps): Html {
     case 'good':
       return html`<p>It is unchanged since it was signed, and the key is one that you pinned.</p>`
     case 'published':
-      return html`<p>It is unchanged since it was signed, with a key that ${host ?? 'this service'} publishes. Pin the key
-        below to be sure that it is the key that you were told.</p>`
+      return html`<p>It is unchanged since it was signed, with a key that ${host ?? 'this service'} publishes. To trust no
+        service, give the key that its owner told you under “Pin the keys that you trust”.</p>`
     case 'stranger':
       return html`<p>Nothing was changed since it was signed. But the key is not one that you pinned
         ${host ? ` or that ${host} publishes` : ''}: anyone can make a key and sign with it.</p>`

@@ -33,11 +33,18 @@ export function ResultCard({
 }: ResultCardProps): Html {
   const { claims, shared_flags } = result
   return html`<article class=${isProved ? 'result-card' : 'result-card unproved'} aria-labelledby=${id}>
+    ${claims.length > 1 && html`<p class="overview">${overviewOf(claims)}</p>`}
     ${claims.map((one, n) => html`<${Claim} key=${n} id=${n === 0 ? id : `${id}-${n + 1}`} claim=${one} isProved=${isProved} isReachable=${isReachable} />`)}
     <${Doubts} flags=${shared_flags} title="What raises doubt about the page" />
     <${Reading} result=${result} accuracy=${accuracy} isReachable=${isReachable} />
     ${children}
   </article>`
+}
+
+/** `3 claims: 1 × The page says so, 1 × The page says otherwise, 1 × The page does not say enough`. */
+function overviewOf(claims: readonly CardClaim[]): string {
+  const counts = Map.groupBy(claims, ({ claim_support }) => verdictInWords(claim_support))
+  return `${claims.length} claims: ${[...counts].map(([words, ones]) => `${ones.length} × ${words}`).join(', ')}`
 }
 
 interface ClaimProps {
@@ -57,7 +64,7 @@ function Claim({ id, claim: one, isProved, isReachable }: ClaimProps): Html {
       ${!isProved && html`<p class="kicker">The file says, which is not proved:</p>`}
       <h2 id=${id} tabindex="-1"><span class="sign" aria-hidden="true">${SIGNS[known]}</span>${verdictInWords(claim_support)}</h2>
       <p class="claimed"><span class="unseen">Claim: </span><bdi>“${claim}”</bdi></p>
-      ${SAYS.has(known) && html`<p class="limit">This is what the page says. Whether the page is right is not checked.</p>`}
+      ${isProved && SAYS.has(known) && html`<p class="limit">This is what the page says. Whether the page is right is not checked.</p>`}
     </header>
     <p class="explanation"><bdi>${explanation}</bdi></p>
     ${passages.length === 0 && html`<p class="detail">Nothing on the page was quoted for it.</p>`}

@@ -12,7 +12,7 @@ export function resultPage(site: Site, requestId: string): string {
     scripts: ['result'],
     unlisted: true,
     body: html`<h1>Result of a verification</h1>
-      <p class="lead">Everyone who has this link can read the result. Your browser checks it; its token is sent only to this service.</p>
+      <p class="lead">A result is shown to each person who has its whole link. Your browser checks it; the token in the link is sent only to this service.</p>
       <noscript><${Notice} tone="open" title="This page needs JavaScript, which is off.">The token in the address never reaches a
         server by itself, so only a script can ask with it. The command line does the same: <code>countersign recover ${site.baseUrl}
         ${requestId} --token FILE</code><//></noscript>

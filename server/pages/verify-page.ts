@@ -18,7 +18,8 @@ export function verifyPage(site: Site, verifier: ServedVerifier, example: Verifi
       <noscript><p>${NO_SCRIPT}</p></noscript>
       <div id="verifier" data-service="./" data-verifier=${JSON.stringify(verifier)}></div>
       <p class="aside verify-aside">No file at hand? <a href="/example-result.json" download="result.json">Download an example</a> and choose it
-        above. It was signed by a test service, with the key <code>${`${key_id}:${pubkey_hex}`}</code>.</p>
+        above. A test service signed it. Its key is unknown here, until you give it above as one that you trust:
+        ${' '}<code>${`${key_id}:${pubkey_hex}`}</code></p>
       <p class="aside verify-aside">The same page as <a href="/verify.html" download="verify.html">one file</a> that works from disk without a
         network. The page requests from this service only its signing keys, a receipt if you type its serial, and the
         verifier if you press the button that makes a verdict again.</p>`,

@@ -159,7 +159,7 @@ t.test('in a browser', { skip: noBrowser }, async (t) => {
     await picture(page, 'verify-changed-verdict-1440-light')
 
     await check(page, JSON.stringify({ ...local, receipt: literal.receipt }))
-    t.match(await shown(page, '.report'), /^This is a completed result\.\s+Not genuine/)
+    t.match(await shown(page, '.report'), /^It says that it is a completed result\.\s+Not genuine/)
     await check(page, JSON.stringify(literal))
     for (const flag of literal.risk_flags) t.ok(await page.getByText(FLAG_WORDS[flag] ?? '-').isVisible(), flag)
     t.match(await shown(page, '.result-card'), /Not judged, quotes only[\s\S]*nothing judged the claim \(literal-\d+\)/)
