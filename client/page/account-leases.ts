@@ -24,7 +24,7 @@ export function LeasesSection({ client, ...account }: SectionProps): Html {
       onChange=${() => setState(state === 'all' ? 'active' : 'all')} /> Expired and revoked ones too</label></p>
     <${Show} loaded=${loaded}>${({ leases, next }: { leases: LeaseAnswer[]; next: string | null }) =>
       leases.length === 0
-        ? html`<p class="empty">The leases of your agents will be here, with what each may do and until when. Grant one above; its agent renews it by
+        ? html`<p class="empty">The leases of your agents will be here, with what each may do and until when. Grant one above; your gateway renews it by
             ${' '}<code>POST /v1/lease/ID/renew</code>.</p>`
         : html`<ul class="board">${leases.map((lease) => html`<${LeaseCard} key=${lease.lease.lease_id} answer=${lease} client=${client} onDone=${loaded.reload} />`)}</ul>
             ${next && html`<p class="detail">Only the newest ${PAGE} are shown. The command line lists all: countersign lease list.</p>`}`}<//>`

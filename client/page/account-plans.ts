@@ -40,7 +40,7 @@ export function Room({ plans, tier, limit, used }: RoomProps): Html {
   if (used === undefined || used < most)
     return html`<p class="detail">The ${tier} tier has ${words}${used !== undefined && `; ${used === 0 ? 'none is' : `${inFigures(used)} ${used === 1 ? 'is' : 'are'}`} used`}.</p>`
   const more = tier === 'free' ? 'dev' : tier === 'dev' ? 'pro' : null
-  return html`<${Notice} tone="open" title="There is no room for another one.">The ${tier} tier has ${words}. ${
+  return html`<${Notice} title="There is no room for another one.">The ${tier} tier has ${words}. ${
     more &&
     html`The ${more} tier has ${inFigures(plans[more].limits[limit])}, for ${inFigures(plans[more].usd_per_month)} USD a month: see Usage.`
   }<//>`

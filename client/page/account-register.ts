@@ -41,8 +41,8 @@ export function RegisterForm({ plans, clientWith, onOpen, onMade }: RegisterProp
     return html`<${KeepIt} ...${made} onKept=${() => onOpen({ client: clientWith(made.apiKey), handle: made.handle })} />`
   return html`<form class="door" onSubmit=${register} aria-labelledby="register" novalidate>
     <h2 id="register">Make an account</h2>
-    <p>It costs nothing and asks for no e-mail address. ${tierInWords('free', plans)} Alerts go to webhooks with https.</p>
-    <${Field} id="handle" label="Handle" required hint="A name for the account. It is public: receipts that you ask for name it." problem=${problem} />
+    <p>It costs nothing and asks for no e-mail address: its key, shown once, is the only way in. ${tierInWords('free', plans)} Alerts go to webhooks with https.</p>
+    <${Field} id="handle" label="Handle" required hint="A name for the account, of a-z, 0-9, - and _. It is public: receipts that you ask for name it." problem=${problem} />
     <p class="actions"><button type="submit" disabled=${isBusy}>Make the account</button></p>
   </form>`
 }
@@ -74,6 +74,6 @@ function KeepIt({ handle, apiKey, onKept }: { handle: string; apiKey: string; on
         setProblem('')
       }} /> I have kept it</label></p>
     <p id="kept-problem" class="problem" role="alert">${problem}</p>
-    <p class="actions"><button type="submit">Go on to the account</button></p>
+    <p class="actions"><button type="submit" class=${isKept ? undefined : 'quiet'}>Go on to the account</button></p>
   </form>`
 }

@@ -20,8 +20,9 @@ export function UsageSection({ client, plans, onTier }: SectionProps): Html {
   return html`<${Show} loaded=${loaded}>${(usage: Usage) => html`
     <${Facts} facts=${[
       ['Tier', html`<${Badge}>${usage.tier}<//>`],
-      ['The day ends', html`<${Time} ms=${Date.parse(usage.resets_at)} />`],
+      ['Daily counts begin anew', html`<${Time} ms=${Date.parse(usage.resets_at)} />`],
     ]} />
+    <p>Verifications are paid one by one, with or without an account, and count nowhere here.</p>
     <dl class="meters">${MEASURES.map(
       ([name, used, limit]) => html`<${Meter} key=${name} name=${name}
       used=${usage.used[used]} limit=${usage.limits[limit]} />`,

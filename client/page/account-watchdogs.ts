@@ -25,11 +25,11 @@ export function WatchdogsSection({ client, ...account }: SectionProps): Html {
       : null
   return html`<p>A watchdog waits for a call that your job makes each time it has run: its heartbeat. When the call stays away, the watchdog calls your webhook,
       an address of yours that takes alerts. <a href="/guide/control-toolkit#watchdogs">How to use one</a></p>
-    <${Room} ...${account} limit="watchdogs" used=${loaded.value?.watchdogs.length} />
     <${OnceShown} secret=${secret} />
+    <${Room} ...${account} limit="watchdogs" used=${loaded.value?.watchdogs.length} />
     <${Entry} title="Make or change a watchdog" button="Save it" onDone=${loaded.reload} submit=${make} question=${replaced}>
       <${Field} id="name" label="Name" required hint="Letters, digits, dots, hyphens and underscores" />
-      <${Field} id="interval_s" label="Seconds between two heartbeats" type="number" value="60" required />
+      <${Field} id="interval_s" label="Seconds between two heartbeats" type="number" value="60" required hint="3600 for a job that runs each hour, 86400 for one that runs each day" />
       <${Field} id="webhook_url" label="Webhook" type="url" required hint="A public https address" /><//>
     <${Show} loaded=${loaded}>${({ watchdogs }: { watchdogs: Watchdog[] }) =>
       watchdogs.length === 0

@@ -103,8 +103,8 @@ function Sections({ client, handle, plans, onForget }: Opened & { plans: Plans; 
   const [name, setName] = useState('Usage')
   const [tier, setTier] = useState<Tier>('free')
   const View = useMemo(() => SECTIONS.find(([one]) => one === name)?.[1], [name])
-  return html`<p class="signed-in">Account <strong>${handle}</strong>
-      <button type="button" class="quiet" onClick=${onForget}>Forget the key</button></p>
+  return html`<p class="signed-in">Account: <strong>${handle}</strong>
+      <button type="button" class="quiet" onClick=${onForget}>Sign out: forget the key</button></p>
     <nav class="sections" aria-label="Sections of the account">${SECTIONS.map(
       ([one]) =>
         html`<button key=${one} type="button" class="quiet" aria-current=${one === name ? 'page' : undefined} onClick=${() => setName(one)}>${one}</button>`,

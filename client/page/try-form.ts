@@ -28,7 +28,7 @@ export function TryForm({ examples, perDay, source_url = '', claim = '', problem
       <p id="try-source_url-problem" class="problem" hidden=${!problems.source_url}>${problems.source_url}</p>
     </div>
     <div class="field">
-      <label for="try-claim">What it is said to say</label>
+      <label for="try-claim">Claim: what it is said to say</label>
       <textarea id="try-claim" name="claim" rows="2" aria-describedby="try-claim-problem"
         aria-invalid=${problems.claim ? 'true' : undefined}>${claim}</textarea>
       <p id="try-claim-problem" class="problem" hidden=${!problems.claim}>${problems.claim}</p>

@@ -120,11 +120,11 @@ function WaysIn({ site: { baseUrl }, capabilities }: { site: Site; capabilities:
     <div class="ways">
       <div>
         <h3>As an agent</h3>
-        <p>Claude Code, or any host of MCP: this server buys within your budget, and checks what it gets.</p>
+        <p>In Claude Code, or any other MCP host: the agent gets tools that check claims, pay from your wallet within your budget, and check what they get.</p>
         <${Code} label="Claude Code" text=${`claude mcp add countersign -- npx -y countersign mcp \\\n  --service ${baseUrl} \\\n  --wallet ~/wallet.key --budget 1.00`} />
         <p>${
           mcp_tool
-            ? html`A host that pays by itself buys with <code>${mcp_tool}</code>; 25 more tools are free.`
+            ? html`A host that can pay over x402 itself buys with <code>${mcp_tool}</code>; 25 more tools are free.`
             : '25 tools are free. Verifications are not sold over MCP here.'
         } <a href="/guide/mcp">All hosts</a></p>
         <${Code} label="Over HTTP" text=${`claude mcp add --transport http \\\n  countersign ${baseUrl}/mcp`} />
