@@ -25,6 +25,7 @@ export function accuracyPage(site: Site, { runs, marked, published }: Accuracy, 
     description: 'How well this service assesses claims: the last evaluation on a labelled set, with every failure.',
     body: html`<h1>Accuracy</h1>
       <p class="lead">${LEADS[inForce.assessment]}</p>
+      ${inForce.assessment === 'local' && card.length > 0 && html`<p>${WHENCE}</p>`}
       ${measured.length === 0 && html`<${NoRun} inForce=${inForce} />`}
       <${Verdicts} runs=${judged} />
       <${PublishedFigures} published=${card} runs=${judged} />
@@ -50,6 +51,10 @@ const LEADS: Record<AssessmentKind, string> = {
   semantic:
     'A model gives the verdict here. The figures show how often people gave the same verdict to the same page and claim.',
 }
+
+/** Where the figures of the lead are from. */
+const WHENCE =
+  'These two figures are of 440 claims about 62 web pages from which the model learnt nothing: the first row of the last table. Half of these claims decided how sure it must be before it gives a verdict. Where nothing at all was chosen, on the fresh sets, the figures are in the tables too, and some are lower.'
 
 function NoRun({ inForce: { methodologies } }: { inForce: InForce }) {
   return html`<${Notice} tone="open" title="No evaluation was run on this configuration.">Its accuracy is not known.<//>

@@ -11,7 +11,8 @@ export function Verdicts({ runs }: { runs: readonly AccuracyRun[] }) {
   return html`<section class="accuracy" aria-label="Verdicts on labelled sets">
     <h2>Verdicts on labelled sets</h2>
     <p>People had judged the claims of each set. The first two figures of a row are the share of claims that got a definite verdict, for or
-      against, and the share of those verdicts that was right. The true share is likely between the two figures in brackets.</p>
+      against, and the share of those verdicts that was right. The true share is likely between the two figures in brackets.
+      Nothing was trained or tuned on a set that is fresh. BM25 with words is a simple method without a model, to compare with.</p>
     <${RowsTable} caption="Verdicts by set" rows=${summaryRows(runs)} />
     <details><summary>How these figures are made</summary><p>${READING.replaceAll(/[*`]/g, '')}</p></details>
     <h2>Labels and verdicts</h2>

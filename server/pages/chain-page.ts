@@ -56,7 +56,7 @@ export function chainPage(site: Site, chain: ShownChain): string {
 }
 
 function GrowthPlots({ days }: Growth) {
-  return html`<${Plot} id="total" title="Receipts in the chain" shape="area" description="How many receipts the chain had at the end of each day."
+  return html`<${Plot} id="total" title="Receipts in all" shape="area" description="How many receipts the chain had at the end of each day."
       series=${[{ name: 'Receipts', points: days.map(({ at, total }) => ({ at, value: total })) }]} />
     <${Plot} id="daily" title="Receipts of each day" shape="bars" description="How many receipts were added on each day, in UTC."
       series=${[{ name: 'Receipts', points: days.map(({ at, receipts }) => ({ at, value: receipts })) }]} />`
@@ -73,7 +73,7 @@ function Head({ serial, receiptHash, checkpoint, latest }: ShownChain) {
   ]} />
   <p>Keep the lines below. Every later list must begin with the receipts that they sign; one that does not was changed.${' '}
     <code>countersign watch</code> keeps them and checks this for you.</p>
-  <${Code} label="Signed head (checkpoint)" text=${checkpoint} />`
+  <${Code} label="The newest receipt, signed (checkpoint)" text=${checkpoint} />`
 }
 
 function Witnesses({ witnesses }: Pick<ShownChain, 'witnesses'>) {

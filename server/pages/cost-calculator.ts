@@ -60,6 +60,12 @@ function inUsd(atomic: bigint): string {
   return `${inFigures(Number(cents / 100n))}.${String(cents % 100n).padStart(2, '0')}`
 }
 
+/** Of one purchase, by what was asked for. */
+function claimsInWords(claims: string | undefined): string {
+  if (Number(claims) === 1) return '1 claim'
+  return Number(claims) > MOST_CLAIMS ? `up to ${MOST_CLAIMS} claims` : `${claims} claims`
+}
+
 export function Calculator({ calculation: { texts, problems, cost } }: { calculation: Calculation }) {
   return html`<form class="calculator" method="get" action="/pricing" aria-labelledby="calculator">
     <h3 id="calculator">What would it cost you?</h3>
@@ -76,7 +82,7 @@ export function Calculator({ calculation: { texts, problems, cost } }: { calcula
     ${
       cost &&
       html`<p class="cost"><output for=${INPUTS.map(({ name }) => name).join(' ')}><strong>${cost.usd} ${PRICE.currency}</strong> a month</output>
-        <span class="detail">for ${inFigures(cost.purchases)} ${cost.purchases === 1 ? 'purchase' : 'purchases'}, each of up to ${MOST_CLAIMS} claims about one page. Pages that cannot be read cost nothing.</span></p>`
+        <span class="detail">for ${inFigures(cost.purchases)} ${cost.purchases === 1 ? 'purchase' : 'purchases'}, each of ${claimsInWords(texts.claims)} about one page. Pages that cannot be read cost nothing.</span></p>`
     }
   </form>`
 }

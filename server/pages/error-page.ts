@@ -27,7 +27,7 @@ export function errorPage(site: Site, path: string, { status, code, message, ret
       ]} />
       <p class="actions">${
         code === 'unauthenticated'
-          ? html`<a class="button" href="/account">Open your account</a><a class="button quiet" href="/">To the front page</a>`
+          ? html`<a class="button" href="/account">Open or make an account</a><a class="button quiet" href="/">To the front page</a>`
           : html`<a class="button" href="/">To the front page</a>`
       }<a class="button quiet" href="/guide">Search the guide</a></p>`,
   })
@@ -35,7 +35,7 @@ export function errorPage(site: Site, path: string, { status, code, message, ret
 
 function nextStep(code: string, retryable: boolean): string {
   if (code === 'unauthenticated')
-    return 'This address is for programs, which send a key. In a browser, open your account.'
+    return 'This address is for programs, which send a key. In a browser, open your account with its key, or make one there.'
   if (code === 'not_found') return 'Look for it from the front page, or search the guide.'
   return retryable
     ? 'The same call may work later.'

@@ -29,7 +29,9 @@ export function pricingPage(site: Site, capabilities: Capabilities, calculation:
       ${
         payment_mode !== 'mainnet' &&
         html`<${Notice} tone="open" title=${`This service runs in ${payment_mode} mode.`}>${
-          payment_mode === 'offline' ? 'No money moves.' : 'It takes test money only.'
+          payment_mode === 'offline'
+            ? 'No money moves: payments and subscriptions are simulated.'
+            : 'It takes test money only.'
         }<//>`
       }
       <section class="price" aria-labelledby="verifications">
@@ -82,7 +84,7 @@ function Plan({ tier }: { tier: Tier }) {
       const limit = LIMITS[tier][name]
       return html`<li key=${name}><strong>${inFigures(limit)}</strong> ${limit === 1 ? one : many}</li>`
     })}</ul>
-    <p class="actions"><a class=${isFree ? 'button' : 'button quiet'} href="/account">${isFree ? 'Make an account' : `Take ${tier} in your account`}</a></p>
+    <p class="actions"><a class=${isFree ? 'button' : 'button quiet'} href="/account">${isFree ? 'Make an account' : `Choose ${tier} in your account`}</a></p>
   </li>`
 }
 

@@ -24,6 +24,7 @@ export function receiptPage(site: Site, { attestation, inclusion, checkpoint, pr
     body: html`<h1>Receipt ${inFigures(serial)}</h1>
       <p class="lead">${meaningOf(requested_by)} It shows that a file with the digest below, its fingerprint, existed
         on <${Time} ms=${ts_ms} />: this service signed the digest then. It does not show that what the file says is true.</p>
+      <p>The server wrote this page, so it proves nothing by itself. Your browser can check the signature and the proof.</p>
       <p class="actions"><a class="button" href=${`/verify#${serial}`}>Verify in your browser</a>
         <a class="button quiet" href="/chain">All receipts</a> <a class="button quiet" href=${`/v1/receipt/${serial}`}>JSON</a></p>
       <${Facts} facts=${[
@@ -40,13 +41,12 @@ export function receiptPage(site: Site, { attestation, inclusion, checkpoint, pr
           ? 'This is the only one, so its hash leads to the signed newest one by itself.'
           : `From this one, ${inclusion.hashes.length} hashes lead to the newest, which is signed below. A person who kept such lines can check that this receipt was in the list and still is.`
       }</p>
-      <${Code} label="Signed head of the log (checkpoint)" text=${checkpoint} />
+      <${Code} label="The newest receipt, signed (checkpoint)" text=${checkpoint} />
       <details><summary>The proof and the signature</summary>
         <${Code} label=${`Hashes from receipt ${serial} to the head, leaf index ${inclusion.leaf_index}`} text=${inclusion.hashes.join('\n') || 'none'} />
         <${Code} label=${`Signature (Ed25519) with key ${key_id}`} text=${attestation.sig_ed25519_hex} />
         <${Code} label="Public key" text=${pubkey_hex} /></details>
-      <p class="aside">The server wrote this page, so it proves nothing by itself. <a href=${`/verify#${serial}`}>Your browser</a> checks
-        signature and proof itself.</p>`,
+`,
   })
 }
 
@@ -69,7 +69,7 @@ function meaningOf(requestedBy: string): string {
 }
 
 const MEANINGS: Readonly<Record<string, string>> = {
-  'source-verification': 'It belongs to a verification that was bought.',
+  'source-verification': 'It belongs to a verification that was bought; its buyer has the result.',
   lease: 'It belongs to a lease that an account granted, renewed or revoked.',
   watchdog: 'It belongs to an alert of a watchdog.',
   'citation-watch': 'It belongs to an alert about a quote on a page.',
