@@ -177,13 +177,13 @@ const LIMITS = list([
   ['The truth', 'neither the page nor the claim is shown to be true. A verdict says what a program found in the text.'],
 ])
 
-const BLANKS = `To be completed by a person who is qualified to certify the process (FRE 902(11), 902(13), 902(14)) and knows it from own work or
+const BLANKS = `To be completed by a person who is qualified to certify the system (FRE 902(11), 902(13), 902(14)) and knows it from own work or
 from an examination of it. What does not apply is struck out.
 
 - Name: ______________________________________________
 - Position and employer: ______________________________________________
-- Qualification, and how the process is known: ______________________________________________
-- Why the process produces an accurate result (902(13)): ______________________________________________
+- Qualification, and how the system is known: ______________________________________________
+- Why the system produces an accurate result (902(13)): ______________________________________________
 - How the copy was compared with the original by its digests (902(14)): ______________________________________________
 - Corrections to sections 1 to 7: ______________________________________________
 

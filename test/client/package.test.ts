@@ -6,7 +6,7 @@ import { openProject, pack, run, succeed } from './packing.ts'
 
 const root = join(import.meta.dirname, '../..')
 const read = (path: string) => readFileSync(join(root, path), 'utf8')
-const files = globSync('{,batch/,commands/,report/,wrappers/}*.ts', { cwd: join(root, 'client') })
+const files = globSync('{,batch/,commands/,evidence/,report/,wrappers/}*.ts', { cwd: join(root, 'client') })
 /** The command line. */
 const NEEDS_NODE = /^(cli\.ts$|batch\/|commands\/)/
 /** Each has a framework as its optional peer. */
@@ -26,7 +26,7 @@ t.test(
   async (t) => {
     t.ok(files.length > 10)
     for (const file of files) {
-      const isSdk = !NEEDS_NODE.test(file) && !file.startsWith('report/')
+      const isSdk = !NEEDS_NODE.test(file) && !/^(evidence|report)\//.test(file)
       const peers = WRAPPERS.test(file) ? Object.keys(sdk.peerDependencies) : []
       const packages = [...Object.keys(isSdk ? sdk.dependencies : cli.dependencies), ...peers]
       for (const name of imports(file)) {
