@@ -11,6 +11,8 @@ export interface PackageParts {
   /** The bytes that were signed. */
   manifest: Buffer
   receipts: unknown
+  /** Replies of time-stamp authorities, each with the head of the log that it is about. */
+  stamps: readonly { note: string; reply: Buffer }[]
   /** Of the result that the package is served for. */
   result: { final_url: string; checked_at: string; extraction: string; methodology_version: string }
 }
@@ -19,7 +21,7 @@ const SOFTWARE = 'Countersign-Source-Verification/1.0'
 
 /** The same bytes for the same parts. */
 export async function buildPackage(parts: PackageParts): Promise<Buffer> {
-  const { capture, manifest, receipts, result } = parts
+  const { capture, manifest, receipts, stamps, result } = parts
   const fields = {
     software: SOFTWARE,
     format: 'WARC File Format 1.1',
@@ -34,7 +36,10 @@ export async function buildPackage(parts: PackageParts): Promise<Buffer> {
     'evidence/manifest.json': manifest,
     'evidence/connections.json': capture.connections,
     'evidence/receipts.json': Buffer.from(JSON.stringify(receipts)),
-    // Replies of time stamping authorities, where there are some, come here: evidence/timestamps/N.tsr and N.note.
+  }
+  for (const [n, { note, reply }] of stamps.entries()) {
+    files[`evidence/timestamps/${n + 1}.tsr`] = reply
+    files[`evidence/timestamps/${n + 1}.note`] = Buffer.from(note)
   }
   const description = Buffer.from(
     JSON.stringify({

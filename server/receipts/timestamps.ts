@@ -20,3 +20,14 @@ export function findTimestamps(db: Database, from: number): Promise<readonly Sto
     select tree_size, note, reply from timestamps where tree_size >= ${from}
     order by tree_size, generated_at limit ${TIMESTAMP_PAGE}`)
 }
+
+/** The kept replies about the smallest such tree that has this receipt; empty where there is none. */
+export function findTimestampsOver(db: Database, serial: number): Promise<readonly StoredTimestamp[]> {
+  return db.any(sql.prepared('find_timestamps_over', stored)`
+    select tree_size, note, reply from timestamps
+    where tree_size = (select min(tree_size) from timestamps where tree_size >= ${serial})
+    order by generated_at limit ${MOST_OF_TREE}`)
+}
+
+/** One reply for each authority; no operator asks so many. */
+const MOST_OF_TREE = 50

@@ -8,6 +8,7 @@ import { buildPackage } from '../evidence/wacz.ts'
 import { purchaseResult } from '../interface/claims.ts'
 import { type Call, defineExchange, Reply } from '../operation.ts'
 import { describeReceipt } from '../receipts/operations.ts'
+import { findTimestampsOver } from '../receipts/timestamps.ts'
 import { buildSemaphore } from '../threads/semaphore.ts'
 import { isRecoveryToken } from './recovery-token.ts'
 
@@ -78,18 +79,31 @@ async function buildFor(id: string, type: 'source' | 'source_claims', api: Api):
   if (result.verification_type !== type) return null
   const captured = await findCapture(api.db, api.secrets.capture, row.capture_id)
   if (!captured || !isOf(captured, result)) return null
-  const head = await api.reader.head()
-  const receipt = (serial: number) => describeReceipt(api.reader, serial, head)
-  const [own, capture] = await Promise.all([receipt(result.receipt.attestation.serial), receipt(captured.serial)])
+  const { receipts, stamps } = await proveBoth(api, result.receipt.attestation.serial, captured.serial)
   const { extraction } = manifestOf(captured)
   const { checked_at, methodology_version, source } = result
   return buildPackage({
     captureId: captured.id,
     capture: captured.capture,
     manifest: captured.manifest,
-    receipts: { result: own, capture },
+    receipts,
+    stamps,
     result: { final_url: source.final_url, checked_at, extraction, methodology_version },
   })
+}
+
+/**
+ * Both receipts with proofs: to the first head after both of them that an authority has stamped, else to the head of now. A proof to
+ * another head than the stamped one would not say when the receipts existed.
+ */
+async function proveBoth({ db, reader }: Api, own: number, capture: number) {
+  const stamps = await findTimestampsOver(db, Math.max(own, capture))
+  // Read after the stamps, so that it is not of a smaller tree.
+  const head = await reader.head()
+  const of = stamps[0] && { ...head, checkpoint: stamps[0].note }
+  const receipt = (serial: number) => describeReceipt(reader, serial, of ?? head, stamps[0]?.tree_size)
+  const [result, captured] = await Promise.all([receipt(own), receipt(capture)])
+  return { receipts: { result, capture: captured }, stamps }
 }
 
 const capturedResult = z.object({ result: z.instanceof(Buffer), capture_id: z.string() })
