@@ -2,9 +2,9 @@
 // digests, the receipts, the steps that were replayed and their outcome, and what is not shown. A person completes and signs it.
 import { visible } from '../arguments.ts'
 import { sha256Hex } from '../bytes.ts'
-import { CONNECTIONS, MANIFEST, type ProvedReceipt } from './manifest.ts'
-import { ARCHIVE } from './package-files.ts'
-import type { Facts, Replay } from './replay.ts'
+import { CONNECTIONS, MANIFEST, type ProvedReceipt } from '../evidence/manifest.ts'
+import { ARCHIVE } from '../evidence/package-files.ts'
+import type { Facts, Replay } from '../evidence/replay.ts'
 
 export interface Software {
   /** Of the program that replayed, with its version. */

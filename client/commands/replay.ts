@@ -12,7 +12,6 @@ import {
   type StampOptions,
   type Step,
 } from '../evidence/replay.ts'
-import { writeStatement } from '../evidence/statement.ts'
 import { Unchecked } from '../evidence/steps.ts'
 import type { PurchaseResult } from '../result.ts'
 import { openTimestampVerifier } from '../timestamp.ts'
@@ -23,6 +22,7 @@ import { readInput } from './files.ts'
 import { json, paint, print } from './output.ts'
 import { ownVersion } from './own-version.ts'
 import { PINS, readTrusted } from './pins.ts'
+import { writeStatement } from './replay-statement.ts'
 import { signatureCheck } from './signature-check.ts'
 import { loadPageReader, recompute } from './verify-recompute.ts'
 
@@ -35,9 +35,9 @@ the chain, and prints a line for each step: ok, FAIL with what differs, or -- fo
 that rests on one that fails is not checked. Text and verdict are made again by the package countersign-verifier, which
 must be installed beside this one. Nothing leaves this machine.
 
-PACKAGE is what /api/agent/v1/verify-source/{request_id}/evidence gives, with the recovery token as bearer; RESULT is the
-completed result, the very bytes or the same JSON. With --keys of a whole /v1/keys the heads of the log are checked too;
-with --pin give --vkey for them.
+PACKAGE is what /api/agent/v1/verify-source/{request_id}/evidence gives, with the recovery token as bearer. RESULT is
+the completed result, the very bytes or the same JSON. With --keys of a whole /v1/keys the heads of the log are checked
+too; with --pin give --vkey for them.
 
 --statement writes the technical part of a certification (FRE 902(13), 902(14)): what was captured, when, by what, the
 digests, the receipts and the outcome of each step. A person completes and signs it. It is not legal advice.`,
@@ -90,12 +90,12 @@ digests, the receipts and the outcome of each step. A person completes and signs
   },
 })
 
-/** The verifier key beside the one trusted checkpoint key in force, as /v1/keys lists it; it must be of that key. */
+/** The verifier key beside a trusted checkpoint key, as /v1/keys lists it; it must be of that key. Others in `keys` count beside it. */
 function listedVerifierKey(keys: readonly (PinnedKey & { vkey?: unknown })[]): string | undefined {
-  const [listed, ...others] = keys.filter(
+  const listed = keys.find(
     ({ use, vkey, status }) => use === 'checkpoint' && typeof vkey === 'string' && status !== 'compromised',
   )
-  if (!listed || others.length > 0) return undefined
+  if (!listed) return undefined
   const vkey = listed.vkey as string
   checkVerifierKey(vkey)
   const isSame = Buffer.from(readVerifierKey(vkey).publicKey).toString('hex') === listed.pubkey_hex.toLowerCase()
