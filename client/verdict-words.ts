@@ -14,7 +14,7 @@ export const VERDICT_WORDS: Readonly<Record<ClaimSupport, string>> = {
 export const STANCE_WORDS: Readonly<Record<Stance, string>> = {
   supports: 'speaks for the claim',
   contradicts: 'speaks against the claim',
-  mentions: 'mentions the claim',
+  mentions: 'is close to the claim',
 }
 
 /** The words for a verdict of any name; an unknown one is named as it is. */

@@ -32,11 +32,11 @@ export function ReportView({ report, service }: ReportProps): Html {
       <${Proof} report=${report} service=${service} /></div>`
   const all = { source: result.source, evidence: result.claims.flatMap(({ evidence }) => evidence) }
   return html`<div class="report">
-    ${!isProved && standing}
+    ${isProved ? html`<p class="unchanged">It is unchanged since it was signed. What it says comes first, and below it what was proved.</p>` : standing}
     <${ResultCard} result=${result} isProved=${isProved} accuracy=${service && new URL('accuracy', service).href}>
       <${WholeText} ...${all} />
       <footer class="proof">
-        ${isProved ? standing : html`<h3>Its receipt${status === 'bad' && ', which is not proved'}</h3>`}
+        ${isProved ? standing : html`<h3>Its receipt, which is not proved</h3>`}
         <${Facts} facts=${receiptFacts(report, service)} />
         <${Proof} report=${report} service=${service} />
       </footer>
@@ -125,11 +125,11 @@ function Proof({ report, service }: ReportProps): Html {
     ${checks.length > 0 && html`<${Checks} checks=${checks} value=${value} /><p class="aside">${LIMITS}</p>`}`
 }
 
-function KeyView({ report: { key }, service }: ReportProps): Html {
+function KeyView({ report: { key, status }, service }: ReportProps): Html {
   if (!key) return null
   return html`<section class="key" aria-labelledby="whose">
     <h3 id="whose">Whose key is this?</h3>
-    <p><${Badge} tone=${KEY_TONES[key.status]}>${KEY_WORDS[key.status]}<//> ${keyMeaning(key.status, service?.host)}</p>
+    <p><${Badge} tone=${status === 'bad' ? 'plain' : KEY_TONES[key.status]}>${KEY_WORDS[key.status]}<//> ${keyMeaning(key.status, service?.host)}</p>
     <p class="bytes-line"><code>${key.hex ? `${key.id}:${key.hex}` : `key ${key.id}`}</code></p>
   </section>`
 }
@@ -166,7 +166,7 @@ function Checks({ checks, value }: { checks: readonly Check[]; value: unknown })
   return html`<section aria-labelledby="checks">
     <h3 id="checks">The checks</h3>
     <details class="checks">
-      <summary>${good} of ${checks.length} checks passed</summary>
+      <summary>${good === checks.length ? `${good} of ${good} checks passed` : `${checks.length - good} of ${checks.length} checks did not pass`}</summary>
       <ol>${checks.map((check) => html`<${CheckRow} key=${check.name} check=${check} value=${value} />`)}</ol>
     </details>
   </section>`
