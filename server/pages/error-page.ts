@@ -12,21 +12,25 @@ export interface ShownError {
 
 export function errorPage(site: Site, path: string, { status, code, message, retryable }: ShownError): string {
   const title = TITLES[status] ?? 'It did not work'
+  const next = nextStep(code, retryable)
+  // Its message names a header, which a browser does not send.
+  const isForPrograms = code === 'unauthenticated'
   return renderPage(site, {
     title,
     path,
     description: message,
     unlisted: true,
     body: html`<h1>${title}</h1>
-      <${Notice} tone=${status < 500 ? 'open' : 'bad'}>${message}<//>
+      <${Notice} tone=${status < 500 ? 'open' : 'bad'}>${isForPrograms ? next : message}<//>
       <${Facts} facts=${[
+        ['Message', isForPrograms ? message : null],
         ['Address', html`<code>${path}</code>`],
         ['Status', String(status)],
         ['Error code', html`<a href=${`/docs/errors#error-${code}`}><code>${code}</code></a>`],
-        ['What next', nextStep(code, retryable)],
+        ['What next', isForPrograms ? null : next],
       ]} />
       <p class="actions">${
-        code === 'unauthenticated'
+        isForPrograms
           ? html`<a class="button" href="/account">Open or make an account</a><a class="button quiet" href="/">To the front page</a>`
           : html`<a class="button" href="/">To the front page</a>`
       }<a class="button quiet" href="/guide">Search the guide</a></p>`,

@@ -41,6 +41,7 @@ export function renderOperatorPage(site: Site, { title, path, formToken, body, l
         ${live && html`<span class="detail" id="live-status" role="status"></span>`}
         <form method="post" action="/operator/sign-out"><${FormToken} value=${formToken} /><button type="submit" class="quiet">Sign out</button></form>
       </div>
+      <p class="kicker">The operator's view</p>
       ${body}`,
   })
 }
