@@ -46,6 +46,10 @@ const PARTS: Record<string, Part<(lab: Lab) => Promise<void>>> = {
     about: 'ten claims on one page in one purchase, beside ten purchases',
     run: async (lab) => (await import('./parts/claims.ts')).benchClaims(lab),
   },
+  capture: {
+    about: 'CPU of purchases with evidence kept and without, and the storage of a thousand results; no peer',
+    run: async (lab) => (await import('./parts/capture.ts')).benchCapture(lab),
+  },
   batch: {
     about: '`countersign batch`, killed and resumed, beside a bare loop of the x402 client',
     run: async (lab) => (await import('./parts/batch.ts')).benchBatch(lab),
