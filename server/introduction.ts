@@ -26,7 +26,7 @@ ${scope}
 3. Send the identical body with the identical Idempotency-Key and PAYMENT-SIGNATURE. 202 means: wait Retry-After seconds
    and repeat the same call, or GET the Location with the X-Service-Recovery-Token as bearer token. Never pay again for a
    pending request. \`Prefer: wait=20\` holds the answer until it is done.
-4. Keep the result, PAYMENT-RESPONSE, receipt and recovery token. Results are kept ${config.resultRetentionSeconds} seconds.
+4. Keep the result, PAYMENT-RESPONSE, receipt and recovery token. Results are kept ${config.resultRetentionSeconds} seconds.${config.capture.enabled ? EVIDENCE : ''}
 
 With a stock x402 client (\`@x402/fetch\`, \`@x402/axios\`) one call is enough: POST the same body to
 ${resourceUrl('buy', baseUrl)}, without Idempotency-Key. The payment names the purchase: the same signed
@@ -74,6 +74,10 @@ ${tool ? PAID_TOOL : ''}- 25 free tools are the control toolkit. service_registe
 - [Signing keys](${baseUrl}/v1/keys): pin them through a channel you trust
 `
 }
+
+const EVIDENCE = `
+   GET /api/agent/v1/verify-source/{request_id}/evidence with the recovery token as bearer token answers a WACZ file with
+   every byte that the page came in, signed into the chain.`
 
 const PAID_TOOL = `- service_verify_source buys one verification. Unpaid it answers with isError and the terms in structuredContent. Repeat the
   call with the payment in _meta["x402/payment"] and the same _meta["service/idempotency-key"].
