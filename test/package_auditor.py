@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
 """Checks an evidence package and its result without any of this project's code.
 
-    python3 test/package_auditor.py PACKAGE RESULT --pin KEYID:HEX [--vkey VKEY]
+    python3 test/package_auditor.py PACKAGE RESULT --pin KEYID:HEX [--vkey VKEY] [--timestamp-ca FILE]
 
 Of the package: its lists, the receipts of manifest and result (form, key, hash, signature, proof in the tree, signature of the
 tree's head), the manifest against its receipt, each request, head and body against the manifest, connections and certificates (name of
 the host, time, who signed whom), the decoded body. Of the result: its envelope and digest, the part that was observed, and that each
-quote is in its text. How the text comes from the body it does not check: that takes a parser of HTML.
+quote is in its text. With --timestamp-ca, the openssl command (ts -verify) checks each reply of a time-stamp authority against these
+roots; it must be about the head that the proofs lead to. How the text comes from the body it does not check: that takes a parser of HTML.
 
 Python's standard library reads and hashes; the openssl command checks signatures and certificates. Bodies under brotli are not decoded,
 which the last line says. Exit 0 when everything holds, 1 with the first thing that does not.
@@ -26,7 +27,8 @@ import urllib.parse
 import zipfile
 import zlib
 
-from auditor import canonical, check, check_checkpoint, check_form, command_verifies, milliseconds, pin, read_json, sha256, temporary
+from auditor import (canonical, check, check_checkpoint, check_form, check_timestamp, command_verifies, milliseconds, pin, read_json, sha256,
+                     temporary)
 
 MOST_BYTES = 64 * 1024 * 1024
 ATTESTATION_LESS = ("receipt_hash", "sig_ed25519_hex")
@@ -209,6 +211,17 @@ def check_certificates(files, manifest):
                 check(run.returncode == 0, f"{at}: {run.stderr.decode(errors='replace').strip()}")
 
 
+def check_stamps(files, receipts, roots):
+    names = sorted(name for name in files if re.fullmatch(r"evidence/timestamps/\d+\.tsr", name))
+    check(names, "timestamps: the package has none")
+    for name in names:
+        note = files[name.replace(".tsr", ".note")]
+        check(note.decode() == receipts["capture"]["checkpoint"] == receipts["result"]["checkpoint"], f"{name}: about another head")
+        time = check_timestamp(receipts["capture"]["inclusion"]["tree_size"], note, files[name], roots)
+        check(receipts["capture"]["attestation"]["ts_ms"] <= time.timestamp() * 1000 + 300_000, f"{name}: stamped before its receipts")
+    return f"; {len(names)} timestamps by openssl ts"
+
+
 # The result ------------------------------------------------------------------------------------------------------------------
 
 def check_result(result, receipts, manifest):
@@ -236,6 +249,7 @@ def main():
     parser.add_argument("result")
     parser.add_argument("--pin", required=True, type=pin, help="KEYID:HEX of the key that signed the receipts")
     parser.add_argument("--vkey", help="verifier key of the checkpoints")
+    parser.add_argument("--timestamp-ca", help="trusted roots of time-stamp authorities (PEM): the replies of the package are checked")
     options = parser.parse_args()
     files = read_package(options.package)
     check_lists(files)
@@ -252,9 +266,10 @@ def main():
     check_certificates(files, manifest)
     with open(options.result, "rb") as file:
         is_first = check_result(read_object(file.read(), "result"), receipts, manifest)
+    stamped = check_stamps(files, receipts, options.timestamp_ca) if options.timestamp_ca else ""
     print(f"good: {len(manifest['hops'])} hops, receipts {receipts['result']['attestation']['serial']} and {capture['serial']}"
           f"{'' if is_decoded else '; body under brotli, not decoded'}{'' if is_first else '; the manifest is of another purchase'}"
-          f"{'' if options.vkey else '; the signature of the log was not checked'}")
+          f"{'' if options.vkey else '; the signature of the log was not checked'}{stamped}")
 
 
 if __name__ == "__main__":

@@ -1,7 +1,6 @@
 // `countersign replay`: redoes a verification offline, from the package of evidence and the result. One line for each step.
 import { existsSync } from 'node:fs'
 import { writeFile } from 'node:fs/promises'
-import { rootCertificates } from 'node:tls'
 import { checkVerifierKey, MissingError, readTree, UsageError, visible } from '../arguments.ts'
 import { readVerifierKey } from '../checkpoint.ts'
 import {
@@ -25,6 +24,7 @@ import { PINS, readTrusted } from './pins.ts'
 import { writeStatement } from './replay-statement.ts'
 import { signatureCheck } from './signature-check.ts'
 import { loadPageReader, recompute } from './verify-recompute.ts'
+import { systemRoots } from './verify-timestamps.ts'
 
 export const replay = command({
   summary: 'redo a verification offline, from its evidence package and its result',
@@ -113,7 +113,7 @@ async function orMissing<T>(load: () => Promise<T>): Promise<T | Unchecked> {
 }
 
 async function stampsOf(ca: string | undefined): Promise<StampOptions> {
-  const roots = ca === undefined ? rootCertificates.join('\n') : (await readInput(ca)).toString()
+  const roots = ca === undefined ? systemRoots() : (await readInput(ca)).toString()
   return { open: () => openTimestampVerifier(roots), isGiven: ca !== undefined }
 }
 

@@ -36,7 +36,7 @@ export async function judgeReplies(
 }
 
 /** Node 20 does not list the roots that a machine adds. */
-function systemRoots(): string {
+export function systemRoots(): string {
   const { getCACertificates } = tls as Partial<Pick<typeof tls, 'getCACertificates'>>
   return (getCACertificates?.('default') ?? tls.rootCertificates).join('\n')
 }

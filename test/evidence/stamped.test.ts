@@ -4,6 +4,7 @@ import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
 import { openTimestamping } from '../../server/receipts/timestamping.ts'
+import { auditPackage, withoutAuditor } from '../auditor.ts'
 import { countersign } from '../client/command-line.ts'
 import { PAGE, startSystem } from '../system.ts'
 import { Certificates, openAuthority, withoutOpenssl as skip } from '../time-stamp-authority.ts'
@@ -57,6 +58,17 @@ t.test('a package leads to the stamped head', { skip }, async (t) => {
   writeFileSync(keys, await (await fetch(system.url('/v1/keys'))).text())
   const replay = (...args: string[]) =>
     countersign(['replay', packaged, join(folder, 'result.json'), '--keys', keys, '--weights', folder, ...args])
+  const { keys: listed } = (await (await fetch(system.url('/v1/keys'))).json()) as { keys: Record<string, string>[] }
+  const [signing] = listed.filter(({ use }) => use === 'receipt')
+  if (!withoutAuditor) {
+    const pin = ['--pin', `${signing?.key_id}:${signing?.pubkey_hex}`, '--timestamp-ca', ca]
+    const audited = await auditPackage(packaged, join(folder, 'result.json'), ...pin)
+    t.match(
+      audited,
+      { code: 0, stdout: /^good: 1 hops, receipts 1 and 2; .*; 2 timestamps by openssl ts\n$/ },
+      audited.stderr,
+    )
+  }
   const { code, stdout } = await replay('--timestamp-ca', ca)
   t.match(
     stdout,
