@@ -139,8 +139,8 @@ const answer = (body: object, status = 200) => answerWith(status, JSON.stringify
 const OF_FRAMEWORKS: ReadonlySet<string> = new Set(['./ai-sdk', './langchain'])
 
 t.test('the tarball in an empty project', async (t) => {
-  const { folder, project } = openProject(t)
-  await layOut(project, await pack(folder, 'client/sdk'), OTHERS)
+  const project = openProject(t)
+  await layOut(project, await pack('client/sdk'), OTHERS)
   const versions = await nodes()
 
   await t.test('types pass a strict check, libraries included', async (t) => {

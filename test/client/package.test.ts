@@ -2,7 +2,7 @@
 import { globSync, readFileSync } from 'node:fs'
 import { dirname, join, normalize } from 'node:path'
 import t from 'tap'
-import { openProject, pack, run, succeed } from './packing.ts'
+import { pack, run, succeed } from './packing.ts'
 
 const root = join(import.meta.dirname, '../..')
 const read = (path: string) => readFileSync(join(root, path), 'utf8')
@@ -83,15 +83,14 @@ t.test('every file that the manifest names is built from a file that exists', as
 t.test(
   'both packages can be published: npm has nothing to correct, and the tarball holds what the manifest names',
   async (t) => {
-    const { folder } = openProject(t)
     for (const source of ['client', 'client/sdk']) {
-      const { tarball, checkout, manifest } = await pack(join(folder, source.replace('/', '-')), source)
+      const { tarball, checkout, manifest } = await pack(source)
       const options = ['publish', '--dry-run', '--json', '--ignore-scripts', '--registry', 'http://127.0.0.1:9']
       const { code, stdout, stderr } = await run('npm', options, join(checkout, source))
       t.equal(code, 0, stderr)
       t.notMatch(stderr.replace(/^.*requires you to be logged in.*$/m, ''), /warn/i)
       t.match(stdout, manifest.name)
-      const packed = (await succeed('tar', ['-tzf', tarball], folder)).split('\n')
+      const packed = (await succeed('tar', ['-tzf', tarball], checkout)).split('\n')
       for (const name of ['package/package.json', 'package/README.md', 'package/LICENSE'])
         t.ok(packed.includes(name), name)
       for (const target of Object.values(manifest.bin ?? {})) t.ok(packed.includes(`package/${target}`), target)

@@ -1,5 +1,5 @@
 // The client as users get it: packed from copies of its files, so that the checkout is not changed, and laid out in a project or
-// installed by npm. And programs of other versions of Node.
+// installed by npm. Each package is packed once for all files of a process. And programs of other versions of Node.
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { chmodSync, cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
@@ -7,6 +7,7 @@ import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { text } from 'node:stream/consumers'
 import type { Test } from 'tap'
+import { endings } from '../endings.ts'
 
 export const ROOT = join(import.meta.dirname, '../..')
 export const MODULES = join(ROOT, 'node_modules')
@@ -30,25 +31,63 @@ export async function succeed(...[command, args, ...rest]: Parameters<typeof run
 }
 
 /** Outside the repository, because inside it Node would find files that the tarball lacks. */
-export function openProject(t: Test): { folder: string; project: string } {
-  const folder = mkdtempSync(join(tmpdir(), 'countersign-client-'))
+export function openProject(t: Test): string {
+  const folder = openFolder()
   t.teardown(() => rmSync(folder, { recursive: true, force: true }))
+  return makeProject(folder)
+}
+
+function openFolder(): string {
+  return mkdtempSync(join(tmpdir(), 'countersign-client-'))
+}
+
+function makeProject(folder: string): string {
   const project = join(folder, 'project')
   mkdirSync(project)
   writeFileSync(join(project, 'package.json'), '{"name":"project","private":true,"type":"module"}')
-  return { folder, project }
+  return project
 }
 
+/** For what all files of this process share. */
+function shareFolder(): string {
+  const folder = openFolder()
+  endings.defer(() => rmSync(folder, { recursive: true, force: true }))
+  return folder
+}
+
+interface Packed {
+  tarball: string
+  manifest: {
+    name: string
+    bin?: Record<string, string>
+    dependencies: Record<string, string>
+    exports: Record<string, unknown>
+  }
+  /** The copy of the checkout, as packing has left it. */
+  checkout: string
+}
+
+const packages = new Map<string, Promise<Packed>>()
+
 /**
- * Packs the package in this folder of the checkout, of which it needs the folders that are `copied`. Returns the tarball, its manifest,
- * and the copy of the checkout.
+ * Packs the package in this folder of the checkout, of which it needs the folders that are `copied`. Nothing may change the files of
+ * the result.
  */
-export async function pack(folder: string, source = 'client', copied: readonly string[] = ['client']) {
+export function pack(source = 'client', copied: readonly string[] = ['client']): Promise<Packed> {
+  let packed = packages.get(source)
+  if (!packed) {
+    packed = packInto(shareFolder(), source, copied)
+    packages.set(source, packed)
+  }
+  return packed
+}
+
+async function packInto(folder: string, source: string, copied: readonly string[]): Promise<Packed> {
   // The packing has node_modules beside the project, not above it.
   const checkout = join(folder, 'checkout')
   const packed = join(folder, 'packed')
-  mkdirSync(checkout, { recursive: true })
-  mkdirSync(packed, { recursive: true })
+  mkdirSync(checkout)
+  mkdirSync(packed)
   for (const name of [...copied, 'tsconfig.json', 'LICENSE', 'docs/NOTICE.md']) {
     mkdirSync(dirname(join(checkout, name)), { recursive: true })
     cpSync(join(ROOT, name), join(checkout, name), { recursive: true })
@@ -56,24 +95,49 @@ export async function pack(folder: string, source = 'client', copied: readonly s
   rmSync(join(checkout, 'node_modules'), { force: true })
   symlinkSync(MODULES, join(checkout, 'node_modules'))
   const printed = await succeed('npm', ['pack', '--silent', '--pack-destination', packed], join(checkout, source))
-  const manifest = JSON.parse(readFileSync(join(checkout, source, 'package.json'), 'utf8')) as {
-    name: string
-    bin?: Record<string, string>
-    dependencies: Record<string, string>
-    exports: Record<string, unknown>
-  }
+  const manifest = JSON.parse(readFileSync(join(checkout, source, 'package.json'), 'utf8')) as Packed['manifest']
   return { tarball: join(packed, printed.trim().split('\n').at(-1) ?? ''), checkout, manifest }
+}
+
+/** What npm said to an installation. */
+interface Installation {
+  code: number
+  stderr: string
+  /** The registry of packages cannot be reached, so nothing is installed. */
+  isAway: boolean
+}
+
+export interface Installed extends Installation {
+  project: string
+  /** The command of the client. */
+  bin: string
+}
+
+let installed: Promise<Installed> | undefined
+
+/** The packed client, installed by npm into an empty folder, which all files of this process share. */
+export function installClient(): Promise<Installed> {
+  installed ??= (async () => {
+    const project = makeProject(shareFolder())
+    const { tarball } = await pack()
+    return { project, bin: join(project, 'node_modules/.bin/countersign'), ...(await install(project, tarball)) }
+  })()
+  return installed
+}
+
+/** Adds a tarball, or a package of the registry, to a project. */
+export async function install(project: string, what: string): Promise<Installation> {
+  const options = ['install', '--no-audit', '--no-fund', '--prefer-offline', '--fetch-retries=1', what]
+  const { code, stderr } = await run('npm', options, project)
+  const isAway = /ENOTFOUND|EAI_AGAIN|ECONNREFUSED|ETIMEDOUT|ECONNRESET|ENETUNREACH/.test(stderr)
+  return { code, stderr, isAway }
 }
 
 /**
  * Puts the package into the project without npm: its own files are copies, so that it finds only what it declares and what is in
  * `others`.
  */
-export async function layOut(
-  project: string,
-  { tarball, manifest }: Awaited<ReturnType<typeof pack>>,
-  others: readonly string[],
-): Promise<void> {
+export async function layOut(project: string, { tarball, manifest }: Packed, others: readonly string[]): Promise<void> {
   const own = join(project, 'node_modules', manifest.name)
   mkdirSync(own, { recursive: true })
   await succeed('tar', ['-xzf', tarball, '-C', own, '--strip-components=1'], project)
@@ -90,18 +154,27 @@ export async function layOut(
   }
 }
 
+const programs = new Map<number, Promise<string | null>>()
+
 /** The program of Node of this major version: this one, one on the path, or one from the registry. Null without a registry. */
-export async function nodeOf(major: number, folder: string): Promise<string | null> {
+export function nodeOf(major: number): Promise<string | null> {
+  let found = programs.get(major)
+  if (!found) {
+    found = findNode(major)
+    programs.set(major, found)
+  }
+  return found
+}
+
+async function findNode(major: number): Promise<string | null> {
   const candidates = (process.env.PATH ?? '').split(':').concat('/usr/local/bin', '/usr/bin')
   for (const program of [process.execPath, ...candidates.map((one) => join(one, 'node'))]) {
     const version = await succeed(program, ['-p', 'process.versions.node'], ROOT).catch(() => '')
     if (Number.parseInt(version, 10) === major) return program
   }
-  const home = join(folder, `node${major}`)
-  mkdirSync(home)
+  const home = shareFolder()
   writeFileSync(join(home, 'package.json'), '{"private":true}')
   const name = `node-${process.platform}-${process.arch}`
-  const options = ['install', '--no-audit', '--no-fund', '--prefer-offline', '--fetch-retries=1', `${name}@${major}`]
-  const installed = await run('npm', options, home)
-  return installed.code === 0 ? join(home, 'node_modules', name, 'bin/node') : null
+  const { code } = await install(home, `${name}@${major}`)
+  return code === 0 ? join(home, 'node_modules', name, 'bin/node') : null
 }

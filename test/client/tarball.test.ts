@@ -7,19 +7,14 @@ import { StdioClientTransport } from '@modelcontextprotocol/sdk/client/stdio.js'
 import t from 'tap'
 import { csvOf, openShop, rowsOf } from './batch-desk.ts'
 import { issueResult, KEY_ID, pubkeyHex } from './issuer.ts'
-import { nodeOf, openProject, pack, ROOT, run } from './packing.ts'
+import { installClient, nodeOf, ROOT, run } from './packing.ts'
 
 const MAJORS = [20, 22, 24]
 
 t.test('the tarball in an empty folder', async (t) => {
-  const { folder, project } = openProject(t)
-  const { tarball } = await pack(folder)
-  const options = ['install', '--no-audit', '--no-fund', '--prefer-offline', '--fetch-retries=1', tarball]
-  const installed = await run('npm', options, project)
-  const isAway = /ENOTFOUND|EAI_AGAIN|ECONNREFUSED|ETIMEDOUT|ECONNRESET|ENETUNREACH/.test(installed.stderr)
-  if (!isAway) t.equal(installed.code, 0, installed.stderr)
-  t.notMatch(installed.stderr, /EBADENGINE|ERESOLVE/)
-  const bin = join(project, 'node_modules/.bin/countersign')
+  const { project, bin, code, stderr, isAway } = await installClient()
+  if (!isAway) t.equal(code, 0, stderr)
+  t.notMatch(stderr, /EBADENGINE|ERESOLVE/)
   writeFileSync(join(project, 'result.json'), JSON.stringify(issueResult()))
   writeFileSync(join(project, 'report.md'), '# A report\n\nNothing is cited.\n')
   writeFileSync(join(project, 'report.html'), '<!doctype html><p>Nothing is cited.</p>\n')
@@ -27,7 +22,7 @@ t.test('the tarball in an empty folder', async (t) => {
   writeFileSync(join(project, 'in.csv'), csvOf(rowsOf(3)))
 
   for (const major of MAJORS) {
-    const node = isAway ? null : await nodeOf(major, folder)
+    const node = isAway ? null : await nodeOf(major)
     const skip = node === null && `Node ${major} is not there, or the registry of packages cannot be reached`
     await t.test(`on Node ${major}`, { skip }, async (t) => {
       const shop = await openShop(t)
@@ -69,7 +64,7 @@ t.test('the tarball in an empty folder', async (t) => {
 
       const serving = ['mcp', '--service', shop.baseUrl, '--wallet', 'wallet.key', '--budget', '0.09']
       const client = new Client({ name: 'a-host', version: '1.0.0' })
-      const own = { PATH: path, HOME: folder }
+      const own = { PATH: path, HOME: project }
       await client.connect(new StdioClientTransport({ command: bin, args: serving, cwd: project, env: own }))
       t.equal((await client.listTools()).tools.length, 4)
       await client.close()
