@@ -133,13 +133,14 @@ export class OutsideTimes {
 }
 
 function describeTimes(times: readonly OutsideTime[], unknown: ReadonlySet<string>): string {
-  const newest = times.reduce<OutsideTime | null>(
-    (best, one) => (best && best.tree_size >= one.tree_size ? best : one),
-    null,
+  // Of the largest tree the earliest time, which says most.
+  const [first, ...others] = times.toSorted(
+    (one, other) => other.tree_size - one.tree_size || Date.parse(one.time) - Date.parse(other.time),
   )
-  const said = newest
-    ? `The chain up to ${newest.tree_size} existed at ${newest.time}, by ${newest.authority}` +
-      (times.length > 1 ? `; ${times.length - 1} other replies prove earlier parts or say the same` : '')
+  const more = others.length === 1 ? '; 1 other reply proves' : `; ${others.length} other replies prove`
+  const said = first
+    ? `The chain up to ${first.tree_size} existed at ${first.time}, by ${first.authority}` +
+      (others.length > 0 ? `${more} an earlier part, or a later time` : '')
     : 'nothing is proved'
   if (unknown.size === 0) return said
   return `${said}; not proved: no trusted root leads to ${[...unknown].join(', ')} (--timestamp-ca)`

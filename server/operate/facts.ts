@@ -51,7 +51,8 @@ export async function readUrgent(db: Database, retention: Retention) {
     },
     watchdogs: { judged_seconds_ago: Math.round(await measureScanAge(db)) },
     alerts: await countAlerts(db),
-    failing_authorities: await findFailingAuthorities(db),
+    // A database that is not migrated yet has no such table, and the status must say that it is not migrated.
+    failing_authorities: pendingMigrations.length > 0 ? [] : await findFailingAuthorities(db),
     prune_lag_table: lag && lag.seconds > 0 ? lag.table : null,
     prune_lag_seconds: Math.round(lag?.seconds ?? 0),
   }
