@@ -50,6 +50,14 @@ function Plots({ week, spending }: Pick<WeekProps, 'week' | 'spending'>): Html {
     }`
 }
 
+/** The verdicts, as countsOf names them, in the colours that they have on every card. */
+const TONES: Readonly<Record<string, Series['tone']>> = {
+  supports: 'supports',
+  contradicts: 'contradicts',
+  'insufficient evidence': 'open',
+  mixed: 'plain',
+}
+
 function plotsOf(week: readonly Period[], spending: Spending): PlotProps[] {
   const seconds = (value: number) => `${value < 10 ? value.toFixed(2) : Math.round(value)} s`
   const inRevenue = ({ revenue }: Period) =>
@@ -58,7 +66,7 @@ function plotsOf(week: readonly Period[], spending: Spending): PlotProps[] {
     {
       ...{ id: 'verdicts', title: 'Completed verifications', shape: 'bars' },
       description: 'Completed verifications of each period, by verdict.',
-      series: countsOf(week, ({ completed }) => completed),
+      series: countsOf(week, ({ completed }) => completed).map((one) => ({ ...one, tone: TONES[one.name] })),
     },
     {
       ...{ id: 'failures', title: 'Failed verifications', shape: 'bars' },
@@ -120,7 +128,7 @@ function modelPlots(week: readonly Period[], { week: used }: Spending): PlotProp
 /** The calls to the assessor's model and their cost. */
 function ModelUsed({ spending }: Pick<WeekProps, 'spending'>): Html {
   if (total(spending.week.calls) === 0)
-    return html`<h2>The assessor's model</h2><p class="empty">No model was asked in the last week.</p>`
+    return html`<h2>The assessor's model</h2><p class="empty">No language model was asked in the last week.</p>`
   const uses = [
     ['Last hour', spending.hour],
     ['Last day', spending.day],

@@ -14,6 +14,8 @@ export interface Point {
 
 export interface Series {
   name: string
+  /** The colour that its name has on every page; without it, the colour of its place in the order. */
+  tone?: 'supports' | 'contradicts' | 'open' | 'plain' | undefined
   points: readonly Point[]
 }
 
@@ -48,7 +50,7 @@ export function Plot(props: PlotProps): Html {
     return html`<figure class="plot"><figcaption>${title}</figcaption><p class="empty">Nothing has been measured yet.</p></figure>`
   const scales = scalesOf(props, points)
   return html`<figure class="plot">
-    <figcaption>${title}${series.length > 1 && html`<${Legend} names=${series.map(({ name }) => name)} />`}</figcaption>
+    <figcaption>${title}${series.length > 1 && html`<${Legend} series=${series} />`}</figcaption>
     <div class="plot-frame">
       <${Heights} y=${scales.y} format=${format} />
       <svg class="plot-area" height=${FRAME.height} role="img" aria-labelledby=${`${id}-title ${id}-description`}>
@@ -130,7 +132,7 @@ function Shapes({ shape, series, scales }: PlotProps & { scales: Scales }): Html
     .defined(isKnown)
     .digits(1)
   return series.map(
-    ({ name, points }, n) => html`<g key=${name} class=${`series-${n + 1}`}>
+    ({ name, points, tone }, n) => html`<g key=${name} class=${`series-${tone ?? n + 1}`}>
       ${shape === 'area' && html`<path class="plot-fill" d=${below([...points])} />`}
       <path class="plot-line" d=${curve([...points])} vector-effect="non-scaling-stroke" />
       <path class="plot-dot" d=${curve(alone(points))} vector-effect="non-scaling-stroke" />
@@ -149,7 +151,7 @@ function Bars({ series, scales: { x, y } }: { series: readonly Series[]; scales:
   const steps = times.slice(1).map((at, n) => x(at) - x(times[n] ?? at))
   const width = Math.min(...steps, WIDTH / Math.max(times.length, 12)) * 0.8
   const ground = new Map<number, number>()
-  return series.map(({ name, points }, n) => {
+  return series.map(({ name, points, tone }, n) => {
     const bars = points.flatMap(({ at, value }) => {
       if (!value) return []
       const from = ground.get(at) ?? 0
@@ -161,14 +163,14 @@ function Bars({ series, scales: { x, y } }: { series: readonly Series[]; scales:
         html`<rect key=${at} x=${left.toFixed(1)} y=${top.toFixed(2)} width=${width.toFixed(1)} height=${(bottom - top).toFixed(2)} />`,
       ]
     })
-    return html`<g key=${name} class=${`plot-bars series-${n + 1}`}>${bars}</g>`
+    return html`<g key=${name} class=${`plot-bars series-${tone ?? n + 1}`}>${bars}</g>`
   })
 }
 
-function Legend({ names }: { names: readonly string[] }): Html {
-  return html`<span class="legend">${names.map(
-    (name, n) =>
-      html`<span key=${name}><svg class=${`plot-key series-${n + 1}`} width="10" height="10" aria-hidden="true"><rect width="10" height="10" /></svg> ${name}</span>`,
+function Legend({ series }: Pick<PlotProps, 'series'>): Html {
+  return html`<span class="legend">${series.map(
+    ({ name, tone }, n) =>
+      html`<span key=${name}><svg class=${`plot-key series-${tone ?? n + 1}`} width="10" height="10" aria-hidden="true"><rect width="10" height="10" /></svg> ${name}</span>`,
   )}</span>`
 }
 

@@ -248,6 +248,11 @@ t.test('the dashboard in a browser', { skip: noBrowser }, async (t) => {
       '0.0700 USD',
     ])
       t.ok(week.includes(words), words)
+    t.equal(
+      await page.locator('figure:has(#verdicts-title) .plot-bars.series-supports rect').count(),
+      3,
+      'a verdict has the colour that its card has',
+    )
     t.same(await seriousFindings(page), [])
     await picture(page, 'operator-1440-light')
     t.ok(transferred() < 100_000, `${transferred()} bytes`)
