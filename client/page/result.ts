@@ -12,6 +12,9 @@ import { type Recoverable, type Recovery, recover } from './recovery.ts'
 import { ReportView } from './report-view.ts'
 import type { PublishedKey } from './trust.ts'
 
+/** The frame that the server made, with what it knows. */
+const place = document.getElementById('result')
+
 interface Place {
   service: URL
   requestId: string
@@ -192,7 +195,8 @@ function Downloads({ result, bytes, service }: ShownProps): Html {
   const { serial } = result.receipt.attestation
   return html`<section class="downloads" aria-labelledby="files">
     <h2 id="files">Keep it</h2>
-    <p>The service deletes results after a while. Save the exact bytes: only with them can the result be checked later.</p>
+    <p>The service deletes a result ${place?.dataset.keptHours} hours after it was completed. Save the exact bytes: only with them can the
+      result be checked later.</p>
     <ul>${files.map(
       ({ name, about, url }) =>
         html`<li key=${name}><a href=${url} download=${name}>${about}</a><div class="detail">${name}</div></li>`,
@@ -201,7 +205,6 @@ function Downloads({ result, bytes, service }: ShownProps): Html {
   </section>`
 }
 
-const place = document.getElementById('result')
 if (place) {
   const { service = '/', request = '' } = place.dataset
   render(

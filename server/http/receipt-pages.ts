@@ -32,7 +32,9 @@ export function mountReceiptPages(app: FastifyInstance, api: Api) {
   app.get<{ Params: { id: string } }>('/results/:id', page('result_page'), async ({ params }, reply) => {
     const id = z.uuid().safeParse(params.id)
     if (!id.success) throw new AppError('not_found', 'There is no such result: the address is incomplete or mistyped.')
-    return sendPage(reply, resultPage(await openSite(api), id.data), { secret: true })
+    return sendPage(reply, resultPage(await openSite(api), id.data, api.config.resultRetentionSeconds), {
+      secret: true,
+    })
   })
   app.get<{ Querystring: { q?: unknown } }>('/receipts', page('receipt_search'), async ({ query }, reply) => {
     const search = await findReceipts(api, typeof query.q === 'string' ? query.q.trim() : '')

@@ -3,8 +3,11 @@ import { html } from '../../client/page/html.ts'
 import { Notice } from '../../client/page/parts.ts'
 import { renderPage, type Site } from './layout.ts'
 
-/** The same page for every id, because only a caller with the token may learn whether there is a result. */
-export function resultPage(site: Site, requestId: string): string {
+/**
+ * The same page for every id, because only a caller with the token may learn whether there is a result.
+ * @param keptSeconds how long a result is kept after it is completed
+ */
+export function resultPage(site: Site, requestId: string, keptSeconds: number): string {
   return renderPage(site, {
     title: 'Result',
     path: `/results/${requestId}`,
@@ -16,6 +19,6 @@ export function resultPage(site: Site, requestId: string): string {
       <noscript><${Notice} tone="open" title="This page needs JavaScript, which is off.">The token in the address never reaches a
         server by itself, so only a script can ask with it. The command line does the same: <code>countersign recover ${site.baseUrl}
         ${requestId} --token FILE</code><//></noscript>
-      <div id="result" data-service="/" data-request=${requestId}></div>`,
+      <div id="result" data-service="/" data-request=${requestId} data-kept-hours=${keptSeconds / 3600}></div>`,
   })
 }

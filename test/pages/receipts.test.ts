@@ -40,6 +40,7 @@ t.test('results and receipts in a browser', { skip: noBrowser }, async (t) => {
     await page.waitForSelector('#standing')
     t.equal(await shown(page, '#standing'), HEADLINES.published)
     t.match(await shown(page, '.claimed'), /The harbour was opened in 1874/)
+    t.match(await shown(page, '.downloads'), /deletes a result 24 hours after/)
     const download = async (kind: string) => {
       const [file] = await Promise.all([page.waitForEvent('download'), page.click(`a[download^="${kind}-"]`)])
       return readFile(await file.path())
