@@ -15,7 +15,7 @@ export const register = defineExchange({
   name: 'register',
   summary: 'Register an account',
   description:
-    'The API key is shown once. There is no recovery of a lost key. Reserved, and answered 409 like a taken handle: ' +
+    'The API key is shown once. There is no recovery of a lost key. Reserved handles are answered 409: ' +
     `${RESERVED_HANDLES.join(', ')}. At most ${CALLER_LIMITS.registrations_per_day} accounts a day (UTC) from one address. ` +
     `An account whose keys were never used is deleted after ${UNUSED_ACCOUNT_DAYS} days.`,
   method: 'POST',

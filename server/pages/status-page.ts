@@ -103,9 +103,9 @@ function LastDays({ days }: Pick<Status, 'days'>) {
     ${
       minutes > 0 &&
       html`<${Figures} figures=${[
+        [days.length === 1 ? 'day on record' : 'days on record', inFigures(days.length)],
         ['of recorded minutes available', inPercent(well, minutes)],
         ['today', today && today.share !== null ? inPercent(today.well, today.minutes) : 'no data'],
-        [days.length === 1 ? 'day on record' : 'days on record', inFigures(days.length)],
       ]} />`
     }
     <${Strip} id="days" title="Each day" from=${`${DAYS} days ago`} to="today" states=${statesOf(days)}
