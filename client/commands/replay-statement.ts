@@ -5,6 +5,7 @@ import { sha256Hex } from '../bytes.ts'
 import { CONNECTIONS, MANIFEST, type ProvedReceipt } from '../evidence/manifest.ts'
 import { ARCHIVE } from '../evidence/package-files.ts'
 import type { Facts, Replay } from '../evidence/replay.ts'
+import type { PurchaseResult } from '../result.ts'
 
 export interface Software {
   /** Of the program that replayed, with its version. */
@@ -16,7 +17,7 @@ export interface Software {
 
 /** The statement as a whole text. Says in its first lines whether all steps hold. */
 export function writeStatement(replay: Replay, software: Software): string {
-  const { facts } = replay
+  const facts = provedIn(replay)
   return `${[
     '# Technical statement on a captured web page',
     outcomeOf(replay),
@@ -40,6 +41,20 @@ export function writeStatement(replay: Replay, software: Software): string {
   ].join('\n\n')}\n`
 }
 
+/** What the package and the result say, without what a step that does not hold was to prove. */
+function provedIn({ facts, steps }: Replay): Facts {
+  const holds = (name: string) => steps.some((step) => step.name === name && step.state === 'holds')
+  const { result, receipts, ...others } = facts
+  return {
+    ...others,
+    ...(holds('result_signed') && { result }),
+    receipts: {
+      ...(holds('manifest_in_chain') && { capture: receipts?.capture }),
+      ...(holds('result_in_chain') && { result: receipts?.result }),
+    },
+  }
+}
+
 function outcomeOf({ ok, differs, steps }: Replay): string {
   const held = steps.filter(({ state }) => state === 'holds').length
   if (differs) {
@@ -52,10 +67,27 @@ function outcomeOf({ ok, differs, steps }: Replay): string {
   return `**Outcome: all ${held} steps that apply hold.**${left > 0 ? ` For ${left} more nothing was given; section 6 names them.` : ''}`
 }
 
-const UNPROVED = 'Not stated: the step for it does not hold, or was not checked.'
+const UNPROVED = 'not stated, because the step for it does not hold or was not checked.'
 
-function capturedPart({ manifest, connections }: Facts): string {
-  if (!manifest) return UNPROVED
+function capturedPart({ manifest, connections, result }: Facts): string {
+  return [capturePart({ manifest, connections }), result ? resultPart(result) : `The result: ${UNPROVED}`].join('\n\n')
+}
+
+function resultPart(result: PurchaseResult): string {
+  const verdicts = 'claims' in result ? result.claims : [result]
+  const rows = verdicts.map(({ claim, claim_support, evidence }) => [
+    code(claim),
+    code(claim_support),
+    evidence.map(({ quote, start, end }) => `${code(quote)} (${start} to ${end})`).join('; ') || 'none',
+  ])
+  return [
+    `The result ${code(result.request_id)} says what a program found in the text of the page, with places in code points:`,
+    table(['claim', 'verdict', 'quotes'], rows),
+  ].join('\n\n')
+}
+
+function capturePart({ manifest, connections }: Pick<Facts, 'manifest' | 'connections'>): string {
+  if (!manifest) return `The capture: ${UNPROVED}`
   const rows = manifest.hops.map(({ url, status, body_complete }, i) => {
     const one = connections?.[i]
     const tls = one ? `${code(one.tls.protocol)}, ${code(one.tls.cipher)}` : 'not proved'

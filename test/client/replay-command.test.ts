@@ -114,6 +114,8 @@ t.test('the statement says what was captured, by what, the digests, the steps an
     result.source.content_sha256,
     result.source.text_sha256,
     result.receipt.envelope.result_sha256,
+    result.claim,
+    result.evidence[0].quote,
     result.receipt.attestation.receipt_hash,
     result.methodology_version,
     'text-3+parse5-8.1.1',
@@ -144,7 +146,28 @@ t.test('a statement on what does not hold says so first, and states nothing that
   t.notMatch(text, /all \d+ steps that apply hold/)
   t.notMatch(text, /kelby\.test/)
   t.match(text, /^\| capture \| not proved \|/m)
+  t.match(text, /^\| result \| 4 \|/m)
   t.match(text, /^\| manifest_signed \| .* \| \*\*does not hold\*\*: /m)
+})
+
+t.test('a statement repeats nothing of a result that is not signed, nor a proof that leads nowhere', async (t) => {
+  const [packaged, signed] = files('unsigned', ofOther, {
+    files(all) {
+      const receipts = JSON.parse(String(all.get('evidence/receipts.json')))
+      receipts.capture.inclusion.hashes[0] = '0'.repeat(64)
+      all.set('evidence/receipts.json', Buffer.from(JSON.stringify(receipts)))
+    },
+  })
+  const changed = JSON.parse(readFileSync(signed, 'utf8'))
+  changed.claim = 'The harbour of Kelby was opened in 1874.'
+  writeFileSync(signed, JSON.stringify(changed))
+  const statement = join(folder, 'unsigned.md')
+  t.equal((await replay([packaged, signed], '--keys', keys, '--statement', statement)).code, 1)
+  const text = readFileSync(statement, 'utf8')
+  t.match(text, /^\*\*Outcome: 2 of \d+ steps do not hold \(result_signed, manifest_in_chain\)/m)
+  for (const unproved of [changed.claim, changed.methodology_version, changed.receipt.envelope.result_sha256])
+    t.notOk(text.replace(/^\| verdict \|.*$/m, '').includes(unproved), unproved)
+  t.notMatch(text, /log\.test/)
 })
 
 t.test('a package without a result of it', async (t) => {
