@@ -13,6 +13,7 @@ import { readNote } from '../receipts/checkpoint.ts'
 import { findByHash, measureGrowth } from '../receipts/growth.ts'
 import { findHead } from '../receipts/head.ts'
 import { describeReceipt, serial } from '../receipts/operations.ts'
+import { findNewestTimestamp } from '../receipts/timestamps.ts'
 import { findPublished } from '../receipts/witnessing.ts'
 import { sendPage } from './page-answers.ts'
 
@@ -79,9 +80,10 @@ async function readChain(api: Api): Promise<ShownChain> {
   const head = await findHead(db)
   const { serial: last } = head
   const serials = Array.from({ length: Math.min(LATEST, last) }, (_, n) => last - n)
-  const [growth, published, ...latest] = await Promise.all([
+  const [growth, published, stamp, ...latest] = await Promise.all([
     measureGrowth(db, DAYS, api.now()),
     findPublished(api),
+    findNewestTimestamp(db),
     ...serials.map((serial) => reader.attestation(serial)),
   ])
   const checkpoint = published ?? head.checkpoint
@@ -92,6 +94,7 @@ async function readChain(api: Api): Promise<ShownChain> {
     checkpoint,
     growth,
     latest: latest.filter((one) => one !== null),
+    stamp,
     witnesses: config.witnesses.map(({ name, keyId }) => ({
       name,
       signed: signatures.some((line) => line.name === name && line.keyId.equals(keyId)),

@@ -3,6 +3,7 @@ import { html } from '../../client/page/html.ts'
 import { Badge, Code, Facts, Figures, inFigures, Notice, ShortTime, Table, Time } from '../../client/page/parts.ts'
 import type { Attestation } from '../interface/attestation.ts'
 import type { Growth } from '../receipts/growth.ts'
+import type { NewestTimestamp } from '../receipts/timestamps.ts'
 import { renderPage, type Site } from './layout.ts'
 import { Plot } from './plot.ts'
 import { madeFor, ReceiptSearch } from './receipt-page.ts'
@@ -14,6 +15,8 @@ export interface ShownChain {
   growth: Growth
   /** Newest first. */
   latest: readonly Attestation[]
+  /** Null where no time-stamp authority has signed a checkpoint. */
+  stamp: NewestTimestamp | null
   witnesses: readonly { name: string; signed: boolean }[]
 }
 
@@ -50,6 +53,7 @@ export function chainPage(site: Site, chain: ShownChain): string {
       <${Head} ...${chain} />
       <h2>Witnesses</h2>
       <${Witnesses} witnesses=${chain.witnesses} />
+      ${chain.stamp && html`<${OutsideTime} ...${chain.stamp} />`}
       <p class="aside">For programs: <a href="/v1/chain-head">head</a>, <a href="/v1/chain">export</a>, <a href="/checkpoint">checkpoint</a>,${' '}
         <a href="/v1/keys">keys</a>. <code>countersign export</code> saves the whole chain, <code>countersign watch</code> checks that it only grows.</p>`,
   })
@@ -87,4 +91,11 @@ function Witnesses({ witnesses }: Pick<ShownChain, 'witnesses'>) {
         name,
         signed ? html`<${Badge} tone="good">signed<//>` : html`<${Badge} tone="open">not signed yet<//>`,
       ])} />`
+}
+
+function OutsideTime({ tree_size, generated_at, authority }: NewestTimestamp) {
+  return html`<h2>Time from outside</h2>
+    <p>The times of receipts are by the clock of this service. <strong>${authority}</strong>, which is not part of it, has signed that the
+      first ${inFigures(tree_size)} receipts existed on <${Time} ms=${generated_at.getTime()} />. <a href="/guide/auditing#outside-time">How to
+      check that</a>, and the <a href="/checkpoint/timestamp">signed reply</a>.</p>`
 }

@@ -5,13 +5,16 @@ import { type Database, sql } from '../db/pool.ts'
 const stored = z.object({ tree_size: z.number(), note: z.string(), reply: z.instanceof(Buffer) })
 export type StoredTimestamp = z.output<typeof stored>
 
+const newest = stored.extend({ authority: z.string(), generated_at: z.date() })
+export type NewestTimestamp = z.output<typeof newest>
+
 /** Replies of one answer. */
 export const TIMESTAMP_PAGE = 100
 
 /** The newest reply about the largest tree, or null. */
-export function findNewestTimestamp(db: Database): Promise<StoredTimestamp | null> {
-  return db.maybeOne(sql.prepared('find_newest_timestamp', stored)`
-    select tree_size, note, reply from timestamps order by tree_size desc, generated_at desc limit 1`)
+export function findNewestTimestamp(db: Database): Promise<NewestTimestamp | null> {
+  return db.maybeOne(sql.prepared('find_newest_timestamp', newest)`
+    select tree_size, note, reply, authority, generated_at from timestamps order by tree_size desc, generated_at desc limit 1`)
 }
 
 /** The kept replies about trees of at least this size, smallest first; at most TIMESTAMP_PAGE. */

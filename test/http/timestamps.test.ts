@@ -70,6 +70,12 @@ t.test(
     for (const from of ['0', 'x', '9'.repeat(16)])
       t.equal((await fetch(system.url(`/checkpoint/timestamps?from=${from}`))).status, 400, from)
 
+    const page = await (await fetch(system.url('/chain'), { headers: { accept: 'text/html' } })).text()
+    t.match(
+      page.replace(/<[^>]+>/g, '').replace(/\s+/g, ' '),
+      /Test (one|two), which is not part of it, has signed that the first 3 receipts existed on /,
+    )
+
     const { keys } = (await (await fetch(system.url('/v1/keys'))).json()) as {
       keys: { key_id: number; use: string; pubkey_hex: string }[]
     }
