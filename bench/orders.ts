@@ -15,7 +15,7 @@ import { evmAuthorization } from '../server/payments/payload.ts'
 import { sealPayload } from '../server/payments/seal.ts'
 import { type BoundPayment, evmTerms, type PaymentPayload, paymentRequired } from '../server/payments/x402.ts'
 import { canonicalJson, sha256 } from '../server/receipts/format.ts'
-import type { Admission } from '../server/verification/admission.ts'
+import type { Admission } from '../server/verification/admission/admission.ts'
 import { makeRequestId } from '../server/verification/request-id.ts'
 
 const NETWORK = 'eip155:84532'

@@ -3,14 +3,14 @@
 import { hmac } from '@noble/hashes/hmac.js'
 import { sha256 } from '@noble/hashes/sha2.js'
 import { concatBytes, utf8ToBytes } from '@noble/hashes/utils.js'
-import { type Attestation, verifyAttestation } from './attestation.ts'
 import { decodeBase64, sha256Hex } from './bytes.ts'
+import { type Attestation, verifyAttestation } from './chain/attestation.ts'
+import { type PinnedKey, readPublicKey } from './chain/keys.ts'
+import { isSigned } from './chain/signature.ts'
 import { canonicalJson, jsonFaults, parseJson } from './json.ts'
-import { type PinnedKey, readPublicKey } from './keys.ts'
 import { integer, object, text } from './shape.ts'
-import { isSigned } from './signature.ts'
 
-export type { PinnedKey } from './keys.ts'
+export type { PinnedKey } from './chain/keys.ts'
 
 export interface Alert {
   /** `webhook-id`. Delivery is at least once: ignore an id that was seen before. */

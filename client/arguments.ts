@@ -1,8 +1,8 @@
 // Reads the arguments of the command line strictly: a mistyped pin must never be accepted as another pin.
-import type { ChainPoint } from './chain.ts'
-import { readVerifierKey } from './checkpoint.ts'
-import { buildKeyRing, type PinnedKey } from './keys.ts'
-import type { TreeHead } from './merkle.ts'
+import type { ChainPoint } from './chain/chain.ts'
+import { readVerifierKey } from './chain/checkpoint.ts'
+import { buildKeyRing, type PinnedKey } from './chain/keys.ts'
+import type { TreeHead } from './chain/merkle.ts'
 
 /** The command was called wrongly. */
 export class UsageError extends Error {}

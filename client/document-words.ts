@@ -1,7 +1,8 @@
 // Says in words what a file claims to be, before anything in it is proved: claim, verdict, page and date of a result, or
 // that it is the answer to a failed request.
-import { timestamp } from './attestation.ts'
+
 import { joinBytes } from './bytes.ts'
+import { timestamp } from './chain/attestation.ts'
 import { parseJson } from './json.ts'
 import type { ClaimSupport } from './result.ts'
 import { integer, list, literal, object, text } from './shape.ts'

@@ -1,13 +1,13 @@
 // Verifies a file of any known kind. The form of the file decides its kind, and the answer names the kind. A pin that does
 // not apply to that kind is refused, because otherwise its owner would believe that it was checked.
 import { UsageError } from './arguments.ts'
-import { type Attestation, verifyAttestation } from './attestation.ts'
 import { joinBytes } from './bytes.ts'
-import { type ChainOptions, verifyChain } from './chain.ts'
+import { type Attestation, verifyAttestation } from './chain/attestation.ts'
+import { type ChainOptions, verifyChain } from './chain/chain.ts'
+import { EXPORT_MARK, verifyExport } from './chain/export.ts'
+import { type ReceiptOptions, verifyReceipt } from './chain/receipt.ts'
 import type { Check, Verification } from './checks.ts'
-import { EXPORT_MARK, verifyExport } from './export.ts'
 import { parseJson } from './json.ts'
-import { type ReceiptOptions, verifyReceipt } from './receipt.ts'
 import { anything, closed, integer } from './shape.ts'
 import { verifyPurchaseReceipt, verifyResult } from './verification.ts'
 

@@ -2,12 +2,12 @@
 // and that it is still valid. Works offline, with pinned keys. The gateway itself enforces the policy in `lim`.
 import { hexToBytes } from '@noble/hashes/utils.js'
 import { decodeBase64 } from './bytes.ts'
+import { type PinnedKey, readPublicKey } from './chain/keys.ts'
+import { isSigned } from './chain/signature.ts'
 import { canonicalJson, jsonFaults, parseJson } from './json.ts'
-import { type PinnedKey, readPublicKey } from './keys.ts'
 import { closed, integer, literal, object, text } from './shape.ts'
-import { isSigned } from './signature.ts'
 
-export type { PinnedKey } from './keys.ts'
+export type { PinnedKey } from './chain/keys.ts'
 
 export interface Lease {
   v: 1

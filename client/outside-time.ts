@@ -1,12 +1,12 @@
 // The replies of time-stamp authorities beside an export: which part of the chain existed at which time. The file has one line of JSON
 // for each reply: the checkpoint that it is about, and the whole reply.
 import { decodeBase64, readBody } from './bytes.ts'
-import { readCheckpoint } from './checkpoint.ts'
+import { readCheckpoint } from './chain/checkpoint.ts'
+import type { TreeHead } from './chain/merkle.ts'
 import type { Check } from './checks.ts'
 import { CountersignError } from './error.ts'
 import { clientFailure } from './exchange.ts'
 import { parseJson } from './json.ts'
-import type { TreeHead } from './merkle.ts'
 import { closed, text } from './shape.ts'
 import { MAX_REPLY_BYTES, openTimestampVerifier, type Timestamp } from './timestamp.ts'
 

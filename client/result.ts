@@ -1,5 +1,5 @@
 // The completed result of a verification, as the interface 1.0.0 describes it.
-import type { Attestation } from './attestation.ts'
+import type { Attestation } from './chain/attestation.ts'
 import type { NetworkName } from './networks.ts'
 
 export type Stance = 'supports' | 'contradicts' | 'mentions'

@@ -1,27 +1,28 @@
 // Verifies a completed result offline: that the service signed it, and that it is consistent. It cannot check whether
 // the page still has the text, nor whether the claim is true.
-import { type Attestation, attestationRules, attestationShape, hex256, timestamp } from './attestation.ts'
+
 import { decodeBase64, sha256Hex } from './bytes.ts'
+import { type Attestation, attestationRules, attestationShape, hex256, timestamp } from './chain/attestation.ts'
+import { buildKeyRing, type PinnedKey } from './chain/keys.ts'
+import type { SignatureCheck } from './chain/signature.ts'
 import { examine, type Rule, type Verification } from './checks.ts'
 import { readingFault } from './claim-reading.ts'
 import { canonicalJson } from './json.ts'
-import { buildKeyRing, type PinnedKey } from './keys.ts'
 import type { ClaimResult, Evidence, PurchaseResult, Stance } from './result.ts'
 import { anything, closed, integer, list, literal, object, type Shape, text } from './shape.ts'
-import type { SignatureCheck } from './signature.ts'
 
-export { type Attestation, type AttestationOptions, isUnknownKey, verifyAttestation } from './attestation.ts'
-export { type ChainOptions, type ChainPoint, ChainVerifier, verifyChain } from './chain.ts'
-export { type Checkpoint, checkpointFault, readCheckpoint } from './checkpoint.ts'
+export { type Attestation, type AttestationOptions, isUnknownKey, verifyAttestation } from './chain/attestation.ts'
+export { type ChainOptions, type ChainPoint, ChainVerifier, verifyChain } from './chain/chain.ts'
+export { type Checkpoint, checkpointFault, readCheckpoint } from './chain/checkpoint.ts'
+export { verifyExport } from './chain/export.ts'
+export type { PinnedKey } from './chain/keys.ts'
+export { type Inclusion, isContinued, isIncluded, rootOfInclusion, type TreeHead } from './chain/merkle.ts'
+export { type ReceiptOptions, verifyReceipt } from './chain/receipt.ts'
+export { trustIntroduced } from './chain/rotation.ts'
+export type { SignatureCheck } from './chain/signature.ts'
 export type { Check, Verification } from './checks.ts'
-export { verifyExport } from './export.ts'
 export { canonicalJson, parseJson } from './json.ts'
-export type { PinnedKey } from './keys.ts'
-export { type Inclusion, isContinued, isIncluded, rootOfInclusion, type TreeHead } from './merkle.ts'
-export { type ReceiptOptions, verifyReceipt } from './receipt.ts'
 export type * from './result.ts'
-export { trustIntroduced } from './rotation.ts'
-export type { SignatureCheck } from './signature.ts'
 
 export interface VerificationOptions {
   /** Pinned through a trusted channel, independent of the one that brought the result. */

@@ -21,7 +21,8 @@ import { getChain, getChainHead, getConsistency, getKeys } from './receipts/chai
 import { verifyChain, verifyReceipt } from './receipts/check-operations.ts'
 import { createReceipt, getReceipt, listReceipts } from './receipts/operations.ts'
 import { getClaimsEvidence, getEvidence } from './verification/evidence-operations.ts'
-import { getMethodologies, getMethodology } from './verification/methodology.ts'
+import { getMethodologies, getMethodology } from './verification/offer/methodology.ts'
+import { getRiskFlags } from './verification/offer/risk-flag-advice.ts'
 import {
   buySource,
   getCapabilities,
@@ -31,7 +32,6 @@ import {
   verifySource,
 } from './verification/operations.ts'
 import { findPayment, getPayment } from './verification/payment-status.ts'
-import { getRiskFlags } from './verification/risk-flag-advice.ts'
 import {
   deleteWatchdog,
   getWatchdog,

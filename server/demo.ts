@@ -24,7 +24,7 @@ import { makeCa, makeCertificate } from './fixture-tls.ts'
 import { type CompletedResult, completedResult } from './interface/result.ts'
 import { openService } from './service.ts'
 import { openLog } from './telemetry.ts'
-import { describeAssessment } from './verification/offer.ts'
+import { describeAssessment } from './verification/offer/offer.ts'
 
 const HOST = 'harbour.test'
 const PAGES: Readonly<Record<string, string>> = {

@@ -5,7 +5,7 @@ import { openEmbeddedPostgres } from './db/embedded.ts'
 import { migrate } from './db/migrate.ts'
 import { runProcess } from './process.ts'
 import { openService } from './service.ts'
-import { describeAssessment } from './verification/offer.ts'
+import { describeAssessment } from './verification/offer/offer.ts'
 
 await runProcess(async (opened) => {
   const config = readConfig()

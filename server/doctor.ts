@@ -12,8 +12,8 @@ import { findUnresolved } from './payments/ledger.ts'
 import { inspectAuthorities } from './receipts/authority-check.ts'
 import { isActiveKey } from './receipts/keys.ts'
 import { findRunningService, type RunningService } from './running-service.ts'
-import { kindOf, problemsOf, readBeats } from './verification/assessors.ts'
-import { describeAssessment } from './verification/offer.ts'
+import { kindOf, problemsOf, readBeats } from './verification/offer/assessors.ts'
+import { describeAssessment } from './verification/offer/offer.ts'
 import { measureScanAge } from './watchdogs/intake-clock.ts'
 
 export interface Finding {

@@ -3,7 +3,7 @@
 import type { Api } from './context.ts'
 import { FURTHER_CLAIM, MOST_CLAIMS, PRICE } from './interface/price.ts'
 import { resourceUrl } from './payments/discovery.ts'
-import { describeOffer } from './verification/offer.ts'
+import { describeOffer } from './verification/offer/offer.ts'
 
 /** In Markdown. */
 export function introduction({ baseUrl, config }: Pick<Api, 'baseUrl' | 'config'>): string {

@@ -7,7 +7,7 @@ import { openPresence } from './operate/presence.ts'
 import { buildProbe } from './operate/readiness.ts'
 import { openWarningLog } from './operate/warning-log.ts'
 import { runProcess } from './process.ts'
-import { describeAssessment } from './verification/offer.ts'
+import { describeAssessment } from './verification/offer/offer.ts'
 
 /** A call that gets no database connection in this time is answered 503. */
 const ACQUIRE_TIMEOUT_MS = 4000

@@ -6,7 +6,7 @@ alter table verification_requests add column claims smallint
   constraint verification_requests_claims_check check (claims between 1 and 10);
 
 -- Purchases of several claims cost more than those of one. What a payer has unsettled is counted in prices of one claim (30000
--- atomic units), rounded up, as server/verification/in-flight-limits.ts counts a new payment.
+-- atomic units), rounded up, as server/verification/admission/in-flight-limits.ts counts a new payment.
 create or replace function count_in_flight(payers_named text[], addresses bytea[], domains text[], asking bytea[])
  returns table(kind text, name text, n bigint, unsettled bigint, seconds double precision, most integer)
  language plpgsql

@@ -47,7 +47,7 @@ const kills: [Place, Spent][] = [
   ['after notification', ONCE],
 ]
 
-/** The words with which the table at the top of server/verification/stages.ts names the work that a crash before a commit repeats. */
+/** The words with which the table at the top of server/verification/stages/stages.ts names the work that a crash before a commit repeats. */
 const REPEATED: Record<string, Spent> = {
   'the fetch': { ...ONCE, fetches: 2 },
   'the question to the model': { ...ONCE, assessments: 2 },
@@ -57,7 +57,7 @@ const REPEATED: Record<string, Spent> = {
 
 /** The rows of that table: the commit, named after the last state it stores, and what a crash before it repeats. */
 function repeatedByCommit(): [string, string][] {
-  const source = readFileSync(join(import.meta.dirname, '../server/verification/stages.ts'), 'utf8')
+  const source = readFileSync(join(import.meta.dirname, '../server/verification/stages/stages.ts'), 'utf8')
   const [, table = ''] = source.match(/^\/\/ {3}commit .*\n((?:\/\/ {3}.*\n)+)/m) ?? []
   return [...table.matchAll(/^\/\/ {3}(\S.*?\S) {2,}(\S[^:\n]*)/gm)].map(([, commit = '', repeats = '']) => [
     commit
@@ -69,7 +69,7 @@ function repeatedByCommit(): [string, string][] {
 }
 
 t.test(
-  'the kills below are one before and one after each commit, and repeat what server/verification/stages.ts says',
+  'the kills below are one before and one after each commit, and repeat what server/verification/stages/stages.ts says',
   async (t) => {
     const rows = repeatedByCommit()
     const expected = rows.flatMap(([commit, repeats]): [string, Spent | undefined][] => [

@@ -4,7 +4,7 @@ import { openCore } from '../server/context.ts'
 import { openPresence } from '../server/operate/presence.ts'
 import { openWarningLog } from '../server/operate/warning-log.ts'
 import { runProcess } from '../server/process.ts'
-import { describeAssessment } from '../server/verification/offer.ts'
+import { describeAssessment } from '../server/verification/offer/offer.ts'
 import { openWork } from './context.ts'
 import { openDrainableRunner } from './runner.ts'
 

@@ -1,11 +1,11 @@
 // Admission as it is usually written: a transaction for each request, with one add_job in it. Stores the same rows and
-// claims and the same job as server/verification/admission.ts.
+// claims and the same job as server/verification/admission/admission.ts.
 import pg from 'pg'
 import { z } from 'zod'
 import { type Database, nothing, sql, type Tx, transact } from '../../server/db/pool.ts'
-import type { Admission } from '../../server/verification/admission.ts'
-import { jobOf } from '../../server/verification/job.ts'
+import type { Admission } from '../../server/verification/admission/admission.ts'
 import { requestView, viewColumns } from '../../server/verification/request.ts'
+import { jobOf } from '../../server/verification/stages/job.ts'
 
 export interface Admitter extends AsyncDisposable {
   admit(admission: Admission): Promise<void>

@@ -3,7 +3,7 @@
 import { readRetryAfter } from '../answer.ts'
 import { Countersign, CountersignError, type Fetch, type PaymentRequired, type Purchase } from '../client.ts'
 import type { Clock } from '../clock.ts'
-import type { Capabilities } from '../discovery.ts'
+import type { Capabilities } from '../operations/discovery.ts'
 import type { PurchaseResult } from '../result.ts'
 import type { Terms, Wallet } from '../wallet.ts'
 import type { Budget } from './budget.ts'

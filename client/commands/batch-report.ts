@@ -6,7 +6,7 @@ import { formatUsd } from '../batch/money.ts'
 import type { OutputFiles } from '../batch/output-files.ts'
 import type { Row, Rows } from '../batch/rows.ts'
 import type { Run } from '../batch/run.ts'
-import type { Capabilities } from '../discovery.ts'
+import type { Capabilities } from '../operations/discovery.ts'
 import { json, note, print } from './output.ts'
 
 interface Plan {

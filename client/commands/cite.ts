@@ -1,6 +1,6 @@
 // `countersign cite`: a completed result as links, selectors, a BibTeX entry or Markdown footnotes.
 import { UsageError } from '../arguments.ts'
-import { attestationShape, timestamp } from '../attestation.ts'
+import { attestationShape, timestamp } from '../chain/attestation.ts'
 import { bibtexEntry, citableResults, markdownFootnote, textFragmentUrl, textSelectors } from '../citation.ts'
 import { describeDocument } from '../document-words.ts'
 import type { PurchaseResult, VerificationResult } from '../result.ts'

@@ -1,8 +1,8 @@
 // `countersign export`: the whole chain into a file.
 import { open, writeFile } from 'node:fs/promises'
 import { progressBar, readPoint, readUrl, visible } from '../arguments.ts'
+import { download } from '../chain/download.ts'
 import { Countersign, CountersignError } from '../client.ts'
-import { download } from '../download.ts'
 import { downloadReplies } from '../outside-time.ts'
 import { command } from './command.ts'
 import { readable } from './files.ts'

@@ -1,7 +1,7 @@
 // `countersign receipt`: digests signed into the public chain.
 import { createHash } from 'node:crypto'
 import { UsageError } from '../arguments.ts'
-import type { Attestation } from '../attestation.ts'
+import type { Attestation } from '../chain/attestation.ts'
 import { type CommandGroup, command } from './command.ts'
 import { bytesOf } from './files.ts'
 import { fields, table, timeOf } from './tables.ts'

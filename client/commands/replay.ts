@@ -2,7 +2,7 @@
 import { existsSync } from 'node:fs'
 import { writeFile } from 'node:fs/promises'
 import { checkVerifierKey, MissingError, readTree, UsageError, visible } from '../arguments.ts'
-import { readVerifierKey } from '../checkpoint.ts'
+import { readVerifierKey } from '../chain/checkpoint.ts'
 import {
   type PageReader,
   type Replay,

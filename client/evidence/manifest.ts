@@ -1,5 +1,5 @@
 // What a package says of a capture: the manifest that the service signed, the connections, and the receipts, as they are checked.
-import { type Attestation, hex256, timestamp } from '../attestation.ts'
+import { type Attestation, hex256, timestamp } from '../chain/attestation.ts'
 import { canonicalJson, jsonFaults, parseJson } from '../json.ts'
 import { closed, either, integer, list, literal, object, type Shape, text } from '../shape.ts'
 import { Fault } from './steps.ts'

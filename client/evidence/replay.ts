@@ -1,12 +1,12 @@
 // Replays an evidence package offline: from the bytes as they crossed the connection to the text, the result, the receipts and the
 // chain, one step after the other. Pure: what needs a platform or a package is given to it.
 
-import type { Attestation } from '../attestation.ts'
 import { sha256Hex } from '../bytes.ts'
-import { readVerifierKeys } from '../checkpoint.ts'
+import type { Attestation } from '../chain/attestation.ts'
+import { readVerifierKeys } from '../chain/checkpoint.ts'
+import { type ReceiptOptions, verifyReceipt } from '../chain/receipt.ts'
 import { type Check, Note } from '../checks.ts'
 import { canonicalJson, parseJson } from '../json.ts'
-import { type ReceiptOptions, verifyReceipt } from '../receipt.ts'
 import type { PurchaseResult } from '../result.ts'
 import { type Captured, type CertificateCheck, takeConnections, takeHops } from './capture-steps.ts'
 import {

@@ -1,7 +1,7 @@
 // The step of a replay about outside time: replies of time-stamp authorities (RFC 3161) in a package, each for a head of the log.
-import { noteFault, readCheckpoint, type VerifierKey } from '../checkpoint.ts'
+import { noteFault, readCheckpoint, type VerifierKey } from '../chain/checkpoint.ts'
+import type { SignatureCheck } from '../chain/signature.ts'
 import { Note } from '../checks.ts'
-import type { SignatureCheck } from '../signature.ts'
 import { MAX_REPLY_BYTES, type Timestamp, type TimestampVerifier } from '../timestamp.ts'
 import type { ProvedReceipt } from './manifest.ts'
 import { Fault, type Judgement, Unchecked } from './steps.ts'

@@ -1,6 +1,6 @@
 // The alerts of a watchdog or a citation watch: body, attempts, and one more try.
 import { useState } from 'preact/hooks'
-import type { AlertHistory, AlertRecord } from '../webhook.ts'
+import type { AlertHistory, AlertRecord } from '../operations/webhook.ts'
 import { Act, Show, useLoaded } from './account-parts.ts'
 import { type Html, html } from './html.ts'
 import { Badge, Code, ShortTime, Table, type Tone } from './parts.ts'

@@ -1,5 +1,5 @@
 // The citation watches of the account: whether a bought quote is still on its page, and the text that replaced it.
-import type { CitationCheck, CitationWatch } from '../citation-watch.ts'
+import type { CitationCheck, CitationWatch } from '../operations/citation-watch.ts'
 import { differenceOf } from '../report/difference.ts'
 import { Alerts } from './account-alerts.ts'
 import { Act, type SectionProps, Show, useLoaded } from './account-parts.ts'

@@ -1,6 +1,6 @@
 // The API keys of the account: made, and ended at once or after a day, which is how a key is changed without a gap.
 import { useState } from 'preact/hooks'
-import type { ApiKeyKind, ApiKeyRow } from '../account.ts'
+import type { ApiKeyKind, ApiKeyRow } from '../operations/account.ts'
 import { Act, Entry, OnceShown, type Secret, type SectionProps, Show, useLoaded } from './account-parts.ts'
 import { type Html, html } from './html.ts'
 import { Field, ShortTime, Table } from './parts.ts'

@@ -1,6 +1,6 @@
 // The leases of the account: granted, renewed, revoked.
 import { useState } from 'preact/hooks'
-import type { LeaseAnswer } from '../lease-operations.ts'
+import type { LeaseAnswer } from '../operations/lease-operations.ts'
 import { Act, Entry, type SectionProps, Show, span, useLoaded } from './account-parts.ts'
 import { Room } from './account-plans.ts'
 import { type Html, html } from './html.ts'

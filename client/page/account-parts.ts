@@ -1,8 +1,8 @@
 // Shared by the sections of the account page: the client that calls, answers that are loaded, actions with a question
 // before what cannot be undone, and forms.
 import { useCallback, useEffect, useState } from 'preact/hooks'
-import type { Tier } from '../account.ts'
 import type { Countersign } from '../client.ts'
+import type { Tier } from '../operations/account.ts'
 import type { Plans } from './account-plans.ts'
 import { type Html, html } from './html.ts'
 import { Code, Notice } from './parts.ts'

@@ -1,5 +1,5 @@
 // What each tier has, as the service tells the account page, and the words that say it before a limit is met.
-import type { Tier, TierLimits } from '../account.ts'
+import type { Tier, TierLimits } from '../operations/account.ts'
 import { type Html, html } from './html.ts'
 import { inFigures, Notice } from './parts.ts'
 

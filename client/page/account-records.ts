@@ -1,8 +1,8 @@
 // The receipts that the account asked for, and the slots of its journal.
 import { useState } from 'preact/hooks'
-import type { Attestation } from '../attestation.ts'
 import { sha256Hex } from '../bytes.ts'
-import type { JournalSlot } from '../journal.ts'
+import type { Attestation } from '../chain/attestation.ts'
+import type { JournalSlot } from '../operations/journal.ts'
 import { Act, Entry, type SectionProps, Show, save, useLoaded } from './account-parts.ts'
 import { Room } from './account-plans.ts'
 import { type Html, html } from './html.ts'

@@ -1,6 +1,6 @@
 // What the account used of its tier, and its subscription.
 import { useEffect, useState } from 'preact/hooks'
-import type { Tier, TierLimits, Usage } from '../account.ts'
+import type { Tier, TierLimits, Usage } from '../operations/account.ts'
 import { Act, type SectionProps, Show, useLoaded } from './account-parts.ts'
 import { tierInWords } from './account-plans.ts'
 import { type Html, html } from './html.ts'

@@ -1,6 +1,6 @@
 // The watchdogs of the account as a board.
 import { useState } from 'preact/hooks'
-import type { HeartbeatArrival, Watchdog, WatchdogState } from '../watchdog.ts'
+import type { HeartbeatArrival, Watchdog, WatchdogState } from '../operations/watchdog.ts'
 import { Alerts } from './account-alerts.ts'
 import { Act, Entry, msOf, OnceShown, type Secret, type SectionProps, Show, span, useLoaded } from './account-parts.ts'
 import { Room } from './account-plans.ts'

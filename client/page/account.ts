@@ -2,8 +2,8 @@
 // is sent only as bearer token to operations of this service. A reload deletes it.
 import { type ComponentChildren, render } from 'preact'
 import { useMemo, useRef, useState } from 'preact/hooks'
-import type { Tier } from '../account.ts'
 import { Countersign } from '../client.ts'
+import type { Tier } from '../operations/account.ts'
 import { CitationsSection } from './account-citations.ts'
 import { KeysSection } from './account-keys.ts'
 import { LeasesSection } from './account-leases.ts'

@@ -1,10 +1,10 @@
 // Checks an alert that a person pastes: the message with its headers, or its body alone, of which the receipt is checked.
 import { type AlertRefusal, REQUESTERS, verifyAlert } from '../alert.ts'
-import { type Attestation, verifyAttestation } from '../attestation.ts'
 import { sha256Hex } from '../bytes.ts'
+import { type Attestation, verifyAttestation } from '../chain/attestation.ts'
+import type { PinnedKey } from '../chain/keys.ts'
 import type { Check, Verification } from '../checks.ts'
 import { canonicalJson, jsonFaults } from '../json.ts'
-import type { PinnedKey } from '../keys.ts'
 
 export interface AlertMessage {
   headers: [name: string, value: string][]

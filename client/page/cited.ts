@@ -1,8 +1,8 @@
 // The answers of quote checks and report checks as one list of citations, for the page in chat hosts. A host hands them over, so
 // their form is checked before anything is drawn.
-import { timestamp } from '../attestation.ts'
+import { timestamp } from '../chain/attestation.ts'
 import { inWords } from '../document-words.ts'
-import type { CheckedQuote } from '../quote-check.ts'
+import type { CheckedQuote } from '../operations/quote-check.ts'
 import { either, integer, list, literal, object, type Shape, text } from '../shape.ts'
 import { inFigures, type Tone } from './parts.ts'
 

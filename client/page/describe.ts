@@ -1,7 +1,7 @@
 // Describes in words what a file claims to be, before anything is proved: the facts at the top of a report.
 import { decodeBase64 } from '../bytes.ts'
+import { EXPORT_MARK } from '../chain/export.ts'
 import { describeDocument, inWords } from '../document-words.ts'
-import { EXPORT_MARK } from '../export.ts'
 import { parseJson } from '../json.ts'
 import type { Lease } from '../lease.ts'
 import { attestationIn } from './bytes-behind.ts'

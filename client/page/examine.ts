@@ -1,10 +1,10 @@
 // Examines what a reader dropped or pasted: its kind, whether it is unchanged since it was signed, and whose key signed it.
 // Everything runs in the browser, with the client's verifiers; nothing is sent.
 import { joinBytes } from '../bytes.ts'
+import { EXPORT_MARK } from '../chain/export.ts'
 import type { Check, Verification } from '../checks.ts'
 import { verifyDocument } from '../document.ts'
 import { describeDocument, KeptText } from '../document-words.ts'
-import { EXPORT_MARK } from '../export.ts'
 import { parseJson } from '../json.ts'
 import { verifyLease } from '../lease.ts'
 import { checkBody, checkMessage, isAlert, readMessage } from './alert-message.ts'

@@ -3,7 +3,7 @@
 import { readAnswer } from '../answer.ts'
 import { type Clock, systemClock } from '../clock.ts'
 import type { Failure } from '../error.ts'
-import { PURCHASE } from '../operations.ts'
+import { PURCHASE } from '../operations/operations.ts'
 import type { PurchaseResult } from '../result.ts'
 
 export type Recovery =

@@ -1,9 +1,9 @@
 // Whose key is this? The keys that the reader pinned, the keys that the service of the page publishes, and the keys that a
 // file only names itself.
 import { readPin, UsageError } from '../arguments.ts'
+import { buildKeyRing, type PinnedKey } from '../chain/keys.ts'
+import { trustIntroduced } from '../chain/rotation.ts'
 import { parseJson } from '../json.ts'
-import { buildKeyRing, type PinnedKey } from '../keys.ts'
-import { trustIntroduced } from '../rotation.ts'
 
 export interface Trust {
   /** Keys that the reader got through another channel. */

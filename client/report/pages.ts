@@ -2,7 +2,7 @@
 // as long as the service and the day's limit allow.
 import { type Clock, systemClock } from '../clock.ts'
 import { CountersignError } from '../error.ts'
-import type { QuoteCheck, QuoteCheckOperations } from '../quote-check.ts'
+import type { QuoteCheck, QuoteCheckOperations } from '../operations/quote-check.ts'
 
 /** What is known of one text on one page. */
 export interface Found {

@@ -5,8 +5,8 @@ import type { Core } from '../context.ts'
 import { enqueue, type JobSpec } from '../db/jobs.ts'
 import { column, type Database, sql, type Tx, transact } from '../db/pool.ts'
 import { AppError } from '../errors.ts'
-import type { LeftFetch } from '../verification/slow-fetches.ts'
-import type { ChangeEvents } from '../verification/stage-tools.ts'
+import type { LeftFetch } from '../verification/stages/slow-fetches.ts'
+import type { ChangeEvents } from '../verification/stages/stage-tools.ts'
 
 /** Free work as its worker holds it. `attempt` is the token with which this worker may commit. */
 export interface Held {

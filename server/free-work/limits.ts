@@ -4,7 +4,7 @@ import { z } from 'zod'
 import { PUBLIC_LIMITS } from '../accounts/tiers.ts'
 import { nothing, sql, type Tx } from '../db/pool.ts'
 import { AppError } from '../errors.ts'
-import { MAX_RETRY_AFTER_SECONDS } from '../verification/in-flight-limits.ts'
+import { MAX_RETRY_AFTER_SECONDS } from '../verification/admission/in-flight-limits.ts'
 
 /** Work in flight: how much, and its mean age in seconds. */
 export interface FreeWork {

@@ -7,7 +7,7 @@ import { type ErrorCode, errorTable } from '../errors.ts'
 import { nonCompleted } from '../interface/result.ts'
 import { errorCodes, type Operation } from '../operation.ts'
 import { isNotModified } from '../preconditions.ts'
-import { describeOffer, type Offer, type OfferConfig } from '../verification/offer.ts'
+import { describeOffer, type Offer, type OfferConfig } from '../verification/offer/offer.ts'
 import { paymentInfoOf } from './payment-info.ts'
 import { mountReference } from './reference.ts'
 

@@ -20,8 +20,8 @@ import { renderSitemap } from '../pages/sitemap.ts'
 import { openVerifierAssets, RUNTIME, VERIFIER_PREFIX, WORKER_HEADER } from '../pages/verifier-assets.ts'
 import { verifyPage } from '../pages/verify-page.ts'
 import { resourceUrl } from '../payments/discovery.ts'
-import { describeCapabilities } from '../verification/capabilities.ts'
-import { describeOffer } from '../verification/offer.ts'
+import { describeCapabilities } from '../verification/offer/capabilities.ts'
+import { describeOffer } from '../verification/offer/offer.ts'
 import { asksForHtml, sendAsset, sendPage } from './page-answers.ts'
 
 /** Milliseconds for which data about the service is reused. */

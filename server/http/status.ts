@@ -10,8 +10,8 @@ import { findAccuracy } from '../pages/accuracy.ts'
 import { accuracyPage } from '../pages/accuracy-page.ts'
 import { openSite } from '../pages/layout.ts'
 import { DAYS, type Status, statusPage } from '../pages/status-page.ts'
-import { configuredMethodologies } from '../verification/methodology.ts'
-import { describeOffer } from '../verification/offer.ts'
+import { configuredMethodologies } from '../verification/offer/methodology.ts'
+import { describeOffer } from '../verification/offer/offer.ts'
 import { sendPage } from './page-answers.ts'
 
 /** Milliseconds for which results are reused: the current state, and the days. */

@@ -10,7 +10,7 @@ import { CLAIMS_EXAMPLE, EXAMPLE, resourceUrl, type Through } from '../payments/
 import { encodeTerms, paymentRequired } from '../payments/x402.ts'
 import { describeSale } from '../verification/answer.ts'
 import { failureBody, nonCompletedBody, type VerificationAnswer } from '../verification/answer-body.ts'
-import { describeResource } from '../verification/offer.ts'
+import { describeResource } from '../verification/offer/offer.ts'
 import { recoveryToken } from '../verification/recovery-token.ts'
 
 /**

@@ -9,8 +9,8 @@ import { postpone } from '../free-work/jobs.ts'
 import type { Observation } from '../interface/observation.ts'
 import { DEFAULT_MAX_AGE_SECONDS } from '../interface/result.ts'
 import type { Lane } from '../threads/pool.ts'
-import { judgeClaim } from '../verification/assessment-stage.ts'
-import type { JobAttempt, VerificationTools as Work } from '../verification/stage-tools.ts'
+import { judgeClaim } from '../verification/stages/assessment-stage.ts'
+import type { JobAttempt, VerificationTools as Work } from '../verification/stages/stage-tools.ts'
 import {
   claimLook,
   completeLook,

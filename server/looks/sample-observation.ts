@@ -7,7 +7,7 @@ import { AppError } from '../errors.ts'
 import { LIMITS } from '../interface/limits.ts'
 import type { Observation } from '../interface/observation.ts'
 import type { Lane } from '../threads/pool.ts'
-import type { VerificationTools } from '../verification/stage-tools.ts'
+import type { VerificationTools } from '../verification/stages/stage-tools.ts'
 import { findSample } from './samples.ts'
 
 /** @param url of the page that shows the sample. Throws what the reading of a page throws */

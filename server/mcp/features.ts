@@ -1,7 +1,7 @@
 // All server features that are offered over MCP: tools, resources, prompts, and tasks for paid verifications.
 import type { Api } from '../context.ts'
 import type { Operation } from '../operation.ts'
-import { describeOffer } from '../verification/offer.ts'
+import { describeOffer } from '../verification/offer/offer.ts'
 import { refusal } from './check-answers.ts'
 import { checkTools } from './check-tools.ts'
 import { controlTools } from './control-tools.ts'

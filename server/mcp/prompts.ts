@@ -1,7 +1,7 @@
 // Prompts for two procedures: verify a source before citing it, and act only under a lease.
 import { ProtocolError, ProtocolErrorCode } from '@modelcontextprotocol/server'
 import { PRICE } from '../interface/price.ts'
-import type { Offer } from '../verification/offer.ts'
+import type { Offer } from '../verification/offer/offer.ts'
 import { type Feature, refuseCursor } from './server.ts'
 
 export interface Prompt {

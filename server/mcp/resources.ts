@@ -7,7 +7,7 @@ import { attestation, receipt } from '../interface/attestation.ts'
 import { introduction } from '../introduction.ts'
 import { execute } from '../operation.ts'
 import { getKeys } from '../receipts/chain-operations.ts'
-import { describeCapabilities } from '../verification/capabilities.ts'
+import { describeCapabilities } from '../verification/offer/capabilities.ts'
 import { type Feature, type McpRequest, refuseCursor } from './server.ts'
 
 export interface Resource {

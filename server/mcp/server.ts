@@ -19,7 +19,7 @@ import { AjvJsonSchemaValidator } from '@modelcontextprotocol/server/validators/
 import type { Api } from '../context.ts'
 import { PRICE } from '../interface/price.ts'
 import type { Call } from '../operation.ts'
-import { describeOffer, type Offer } from '../verification/offer.ts'
+import { describeOffer, type Offer } from '../verification/offer/offer.ts'
 import { isRecord } from './rpc.ts'
 
 /** Newest first: a client whose `initialize` names another is offered the first one before 2026. */

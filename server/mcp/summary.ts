@@ -2,7 +2,7 @@
 import { linkTo, textDirective } from '../../workers/text/text-fragment.ts'
 import type { ClaimsResult } from '../interface/claims.ts'
 import type { CompletedResult } from '../interface/result.ts'
-import { explainedFlags } from '../verification/risk-flag-advice.ts'
+import { explainedFlags } from '../verification/offer/risk-flag-advice.ts'
 
 /** Most Unicode code points of a text. */
 export const MAX_TEXT = 2000

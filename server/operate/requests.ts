@@ -4,8 +4,8 @@ import { z } from 'zod'
 import { enqueue, removeJob } from '../db/jobs.ts'
 import { type Database, sql, type Tx, transact } from '../db/pool.ts'
 import { type LedgerEntry, listEntries } from '../payments/ledger.ts'
-import { jobKeyOf, jobOf } from '../verification/job.ts'
 import { cancelByOperator, isWorking, type State, states } from '../verification/request.ts'
+import { jobKeyOf, jobOf } from '../verification/stages/job.ts'
 import { attestationOf, sourceHost } from './stored-json.ts'
 
 export interface RequestFilter {

@@ -14,7 +14,7 @@ import {
   tierLimits,
 } from '../accounts/tiers.ts'
 import { FURTHER_CLAIM, HIGHEST_PRICE, MOST_CLAIMS } from '../interface/price.ts'
-import type { Capabilities } from '../verification/capabilities.ts'
+import type { Capabilities } from '../verification/offer/capabilities.ts'
 import { type Calculation, Calculator } from './cost-calculator.ts'
 import { renderPage, type Site } from './layout.ts'
 

@@ -4,7 +4,7 @@ import type { LookState } from '../../client/page/look-call.ts'
 import { LookView } from '../../client/page/look-view.ts'
 import { type TryExample, TryForm } from '../../client/page/try-form.ts'
 import { SAMPLES, samplePath } from '../looks/samples.ts'
-import type { Capabilities } from '../verification/capabilities.ts'
+import type { Capabilities } from '../verification/offer/capabilities.ts'
 import { renderPage, type Site } from './layout.ts'
 
 export interface TryPageParts {

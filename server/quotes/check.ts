@@ -12,7 +12,7 @@ import type { Observation } from '../interface/observation.ts'
 import { DEFAULT_MAX_AGE_SECONDS } from '../interface/result.ts'
 import { sha256 } from '../receipts/format.ts'
 import { freeLane } from '../verification/lane.ts'
-import type { JobAttempt, ReadingTools } from '../verification/stage-tools.ts'
+import type { JobAttempt, ReadingTools } from '../verification/stages/stage-tools.ts'
 import {
   checkJob,
   claimCheck,

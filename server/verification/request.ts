@@ -21,7 +21,7 @@ import { AppError, sayUncharged } from '../errors.ts'
 import { type PurchaseAssessment, purchaseAssessment, purchaseBody } from '../interface/claims.ts'
 import { observation } from '../interface/observation.ts'
 import { boundPayment, type SettlementIntent, settlement, settlementIntent } from '../payments/x402.ts'
-import { type Fragment, lowerPayerLimit } from './payer-limits.ts'
+import { type Fragment, lowerPayerLimit } from './admission/payer-limits.ts'
 
 export const states = [
   'quoted',

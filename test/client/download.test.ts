@@ -1,7 +1,7 @@
 // An export that is fetched, interrupted, changed on disk, and continued.
 import t from 'tap'
+import { BrokenChainError, download, type ExportFile } from '../../client/chain/download.ts'
 import { Countersign } from '../../client/client.ts'
-import { BrokenChainError, download, type ExportFile } from '../../client/download.ts'
 import { CountersignError } from '../../client/error.ts'
 import { type Attestation, verifyExport } from '../../client/verification.ts'
 import { buildClock } from './counterpart.ts'

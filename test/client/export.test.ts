@@ -1,6 +1,6 @@
 // An export of a small chain, and all kinds of changes to it: each change is made, detected, and named.
 import t from 'tap'
-import { attestationShape } from '../../client/attestation.ts'
+import { attestationShape } from '../../client/chain/attestation.ts'
 import { verifyDocument } from '../../client/document.ts'
 import { type Attestation, type ChainOptions, verifyExport } from '../../client/verification.ts'
 import { sha256 } from './issuer.ts'

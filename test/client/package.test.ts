@@ -6,7 +6,9 @@ import { pack, run, succeed } from './packing.ts'
 
 const root = join(import.meta.dirname, '../..')
 const read = (path: string) => readFileSync(join(root, path), 'utf8')
-const files = globSync('{,batch/,commands/,evidence/,report/,wrappers/}*.ts', { cwd: join(root, 'client') })
+const files = globSync('{,batch/,chain/,commands/,evidence/,operations/,report/,wrappers/}*.ts', {
+  cwd: join(root, 'client'),
+})
 /** The command line. */
 const NEEDS_NODE = /^(cli\.ts$|batch\/|commands\/)/
 /** Each has a framework as its optional peer. */

@@ -1,7 +1,7 @@
 // Keys that are trusted because a trusted key introduced them, and those that are not.
 import t from 'tap'
-import { noteFault, readVerifierKeys } from '../../client/checkpoint.ts'
-import type { ListedKey } from '../../client/rotation.ts'
+import { noteFault, readVerifierKeys } from '../../client/chain/checkpoint.ts'
+import type { ListedKey } from '../../client/chain/rotation.ts'
 import { type PinnedKey, trustIntroduced, verifyAttestation, verifyReceipt } from '../../client/verification.ts'
 import { referenceTree } from '../receipts/rfc6962.ts'
 import { jcs, sha256 } from './issuer.ts'

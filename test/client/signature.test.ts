@@ -1,7 +1,7 @@
 import { generateKeyPairSync, randomBytes, sign, verify } from 'node:crypto'
 import { verify as nobleVerify } from '@noble/ed25519'
 import t from 'tap'
-import { isSigned } from '../../client/signature.ts'
+import { isSigned } from '../../client/chain/signature.ts'
 import { pubkeyHex, publicKey, SEED } from './issuer.ts'
 import { torsionSignature, unreducedSignature, zip215Signature } from './signatures.ts'
 

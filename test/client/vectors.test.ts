@@ -4,11 +4,11 @@ import { readFileSync } from 'node:fs'
 import { Ajv2020 } from 'ajv/dist/2020.js'
 import addFormats from 'ajv-formats'
 import t from 'tap'
-import { checkpointFault, readCheckpoint, readVerifierKey } from '../../client/checkpoint.ts'
+import { checkpointFault, readCheckpoint, readVerifierKey } from '../../client/chain/checkpoint.ts'
+import { TreeGrowth } from '../../client/chain/merkle.ts'
+import { isSigned } from '../../client/chain/signature.ts'
 import { verifyDocument } from '../../client/document.ts'
 import { canonicalJson, parseJson } from '../../client/json.ts'
-import { TreeGrowth } from '../../client/merkle.ts'
-import { isSigned } from '../../client/signature.ts'
 import {
   isContinued,
   isIncluded,

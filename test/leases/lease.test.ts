@@ -1,8 +1,8 @@
 // Leases over HTTP: signatures, refusals, receipts, and concurrent acts.
 import { createHash, createPublicKey, randomBytes, verify } from 'node:crypto'
 import t from 'tap'
+import type { IntroducedKey } from '../../client/chain/rotation.ts'
 import { verifyLease } from '../../client/lease.ts'
-import type { IntroducedKey } from '../../client/rotation.ts'
 import { trustIntroduced, verifyChain } from '../../client/verification.ts'
 import { LIMITS } from '../../server/accounts/tiers.ts'
 import { transact } from '../../server/db/pool.ts'

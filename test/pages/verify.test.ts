@@ -11,7 +11,7 @@ import { buildAssets, renderSingleFile } from '../../client/page/build.ts'
 import { wordsOf } from '../../client/page/check-words.ts'
 import { HEADLINES } from '../../client/page/report-view.ts'
 import { STANCE_WORDS, VERDICT_WORDS } from '../../client/verdict-words.ts'
-import { explainedFlags } from '../../server/verification/risk-flag-advice.ts'
+import { explainedFlags } from '../../server/verification/offer/risk-flag-advice.ts'
 import { type Browser, noBrowser, overflow, picture, seriousFindings, sharedBrowser, shown, visit } from '../browser.ts'
 import { payingFetch, startSystem } from '../system.ts'
 

@@ -10,7 +10,7 @@ import t from 'tap'
 import { generatePrivateKey, privateKeyToAccount } from 'viem/accounts'
 import { readConfig } from '../../server/config.ts'
 import { paymentRequired } from '../../server/payments/x402.ts'
-import { describeOffer } from '../../server/verification/offer.ts'
+import { describeOffer } from '../../server/verification/offer/offer.ts'
 import { harbourClaim, startSystem, VERIFY } from '../system.ts'
 
 const system = await startSystem()

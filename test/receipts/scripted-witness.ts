@@ -3,7 +3,7 @@
 import { createHash, createPublicKey, generateKeyPairSync, sign, verify } from 'node:crypto'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import { isContinued } from '../../client/merkle.ts'
+import { isContinued } from '../../client/chain/merkle.ts'
 
 export interface ScriptedWitness extends AsyncDisposable {
   /** Verifier key and URL, as the configuration takes them. */

@@ -1,7 +1,7 @@
 // The service's tree and the client's verifier of its proofs, compared with the definitions of RFC 6962.
 import { createHash } from 'node:crypto'
 import t from 'tap'
-import { isContinued, isIncluded, rootOfInclusion, TreeGrowth } from '../../client/merkle.ts'
+import { isContinued, isIncluded, rootOfInclusion, TreeGrowth } from '../../client/chain/merkle.ts'
 import {
   consistencyRanges,
   frontierOf,

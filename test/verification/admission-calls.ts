@@ -3,7 +3,7 @@ import { createHash, randomUUID } from 'node:crypto'
 import pg from 'pg'
 import { type Database, openDatabase, transact } from '../../server/db/pool.ts'
 import { evmTerms } from '../../server/payments/x402.ts'
-import { type Admission, type Admitted, admitBatch } from '../../server/verification/admission.ts'
+import { type Admission, type Admitted, admitBatch } from '../../server/verification/admission/admission.ts'
 import { openTestDatabase } from '../database.ts'
 
 /** MAX_IN_FLIGHT_PER_PAYER. */

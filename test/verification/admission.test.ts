@@ -4,7 +4,7 @@ import type pg from 'pg'
 import t, { type Test } from 'tap'
 import { z } from 'zod'
 import { type Database, sql, transact } from '../../server/db/pool.ts'
-import { type Admission, admitBatch } from '../../server/verification/admission.ts'
+import { type Admission, admitBatch } from '../../server/verification/admission/admission.ts'
 import { until } from '../until.ts'
 import { admit, call, NO_LIMIT, openProcesses, summary } from './admission-calls.ts'
 

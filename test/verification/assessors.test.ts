@@ -3,7 +3,7 @@ import pg from 'pg'
 import t from 'tap'
 import { openDatabase } from '../../server/db/pool.ts'
 import { openLog } from '../../server/telemetry.ts'
-import { buildAssessors } from '../../server/verification/assessors.ts'
+import { buildAssessors } from '../../server/verification/offer/assessors.ts'
 import { openTestDatabase } from '../database.ts'
 
 /** Writes beats of workers, and reads them with a clock that the test moves. */

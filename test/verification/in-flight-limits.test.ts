@@ -3,8 +3,8 @@ import type pg from 'pg'
 import t from 'tap'
 import { PUBLIC_LIMITS } from '../../server/accounts/tiers.ts'
 import type { Database } from '../../server/db/pool.ts'
-import type { Admission, Admitted } from '../../server/verification/admission.ts'
-import { limitError } from '../../server/verification/in-flight-limits.ts'
+import type { Admission, Admitted } from '../../server/verification/admission/admission.ts'
+import { limitError } from '../../server/verification/admission/in-flight-limits.ts'
 import { admit, admitUnder, type CallOptions, call, NO_LIMIT, openProcesses } from './admission-calls.ts'
 
 /** Paid calls, each for a request of its own; members that the options leave out differ from call to call. */

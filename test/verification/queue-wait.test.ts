@@ -2,8 +2,8 @@
 // Requests that were accepted or quoted before are served.
 import { randomUUID } from 'node:crypto'
 import t, { type Test } from 'tap'
-import { buildAssessors } from '../../server/verification/assessors.ts'
-import { buildQueueWait } from '../../server/verification/queue-wait.ts'
+import { buildQueueWait } from '../../server/verification/admission/queue-wait.ts'
+import { buildAssessors } from '../../server/verification/offer/assessors.ts'
 import { openWork } from '../../workers/context.ts'
 import { openRunner } from '../../workers/runner.ts'
 import { type ApiHarness, openApiHarness, outcomeOf, readResult } from '../api-harness.ts'

@@ -20,7 +20,7 @@ import {
   states,
   type WorkingRequest,
 } from '../../server/verification/request.ts'
-import { advance, type Step, writeSteps } from '../../server/verification/steps.ts'
+import { advance, type Step, writeSteps } from '../../server/verification/stages/steps.ts'
 import { type Column, held, insertRow, openTables } from './rows.ts'
 
 const CHECK_VIOLATION = { code: '23514' }

@@ -1,7 +1,7 @@
 // The sweep: no request is left without a job, and none whose payment may have been charged is given up.
 import { randomUUID } from 'node:crypto'
 import t from 'tap'
-import { sweepRequests } from '../../server/verification/sweep.ts'
+import { sweepRequests } from '../../server/verification/stages/sweep.ts'
 import { openWork } from '../../workers/context.ts'
 import { type ApiHarness, openApiHarness, readResult } from '../api-harness.ts'
 import { type Deed, openLedger, openLedgerFacilitator } from '../ledger.ts'

@@ -1,6 +1,6 @@
 // Seats for waiting calls: a limit per holder, a limit in all, and a freed seat can be taken again.
 import t from 'tap'
-import { openSeats } from '../../server/verification/waiting-seats.ts'
+import { openSeats } from '../../server/verification/admission/waiting-seats.ts'
 
 t.test('the limits per holder and in all hold, and a disposed seat is free', async (t) => {
   const seats = openSeats({ each: 2, all: 3 })

@@ -45,7 +45,7 @@ export const semanticFlagMeanings = {
 } as const satisfies Record<`${Lowercase<string>}`, string>
 export type SemanticFlag = keyof typeof semanticFlagMeanings
 
-/** Of one claim among several, raised by server/verification/assessment-stage.ts. */
+/** Of one claim among several, raised by server/verification/stages/assessment-stage.ts. */
 export const claimFlagMeanings = {
   claim_not_assessed:
     'This claim could not be assessed, for example because no usable answer was made for it. The other claims were.',
