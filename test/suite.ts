@@ -116,9 +116,11 @@ const TIMED_JOBS = 2
  * among them; so have those that change what the next file would see.
  */
 function groupFiles(files: string[]): string[][] {
-  const isAlone = (file: string) => WAITS.has(file) || NEEDS_PROCESS.test(readFileSync(join(ROOT, file), 'utf8'))
-  const { alone = [], shared = [] } = Object.groupBy(files, (file) => (isAlone(file) ? 'alone' : 'shared'))
-  const groups = alone.map((file) => [file])
+  const textOf = (file: string) => readFileSync(join(ROOT, file), 'utf8')
+  const isAlone = (file: string) => WAITS.has(file) || NEEDS_PROCESS.test(textOf(file))
+  const [packing, others] = splitBy(files, (file) => PACKS.test(textOf(file)))
+  const [alone, shared] = splitBy(others, isAlone)
+  const groups = [...(packing.length > 0 ? [packing] : []), ...alone.map((file) => [file])]
   let group: string[] = []
   for (const [n, file] of shared.entries()) {
     group.push(file)
@@ -135,6 +137,11 @@ function groupFiles(files: string[]): string[][] {
 const GROUP = { enough: 14, most: 22 }
 /** They wait for programs, for an outage, or for pages that never end. The first is skipped as a whole where its program is another. */
 const WAITS = new Set(['backup', 'crowd', 'demo', 'outage', 'source'].map((name) => `test/${name}.test.ts`))
+/**
+ * They pack and install the packages, which is done once in a process. Together they take longer than any other process, so theirs is
+ * the first.
+ */
+const PACKS = /\/packing\.ts'/
 /** At the top level, settings of tap's own test of the process. Anywhere, settings of the process, and processes of the service. */
 const NEEDS_PROCESS =
   /^t\.(?!test\(|teardown\()|^const .* = t\.|setGlobalDispatcher|process\.(env\.\w+ = |stdout\.write = )|\b(startChild|openCrashHarness)\(|\/lab\.ts'/m
