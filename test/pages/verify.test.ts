@@ -104,6 +104,13 @@ t.test('in a browser', { skip: noBrowser }, async (t) => {
     const altered = await check(page, result.replace('opened in 1874', 'opened in 1875'))
     t.match(altered, /Not genuine/)
     t.ok(altered.includes(wordsOf('result_sha256').fails))
+    t.match(await shown(page, '.checks > summary'), /^\d+ of \d+ checks did not pass$/)
+    t.equal(
+      await page.locator('.standing.tone-proved, .key .tone-proved').count(),
+      0,
+      'neither it nor its key looks proved',
+    )
+    t.equal(await page.locator('.report .limit').count(), 0, 'nor is it said to be what the page says')
     await picture(page, 'verify-altered-1440-light')
   })
 
@@ -174,6 +181,10 @@ t.test('in a browser', { skip: noBrowser }, async (t) => {
     }
     await check(page, JSON.stringify({ ...page_parts, verification_type: 'source_claims', claims: [one, other] }))
     t.equal(await page.locator('.result-card').count(), 1, 'one card for several claims')
+    t.equal(
+      await page.locator('.result-card > .overview').textContent(),
+      `2 claims: 1 × ${VERDICT_WORDS.contradicts}, 1 × ${VERDICT_WORDS.supports}`,
+    )
     t.same(await page.locator('.result-card .claim h2').allInnerTexts(), [
       VERDICT_WORDS.contradicts,
       VERDICT_WORDS.supports,
