@@ -95,7 +95,7 @@ const VERIFY = `async () => {
     const names = failing(await verifyDocument(stream(text), { keys: exported.pins, vkey: exported.vkey }))
     found.push({ name: 'export: ' + name, fails: fails.slice(0, 1), found: fails.length > 0 ? names.filter((one) => one === fails[0]) : names })
   }
-  const { checkpointFault } = await import('countersign-sdk/checkpoint.js')
+  const { checkpointFault } = await import('countersign-sdk/chain/checkpoint.js')
   const checkpoint = await load('checkpoint')
   for (const { name, note, good, vkey } of checkpoint.cases)
     found.push({ name: 'checkpoint: ' + name, fails: [good], found: [checkpointFault(note, vkey ?? checkpoint.vkey) === null] })
