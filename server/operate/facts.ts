@@ -3,6 +3,7 @@ import { z } from 'zod'
 import type { Config } from '../config.ts'
 import { findPendingMigrations } from '../db/migrate.ts'
 import { type Database, sql } from '../db/pool.ts'
+import { measureCaptures } from '../evidence/store.ts'
 import { findUnresolved } from '../payments/ledger.ts'
 import { findHead } from '../receipts/head.ts'
 import { findFailingAuthorities } from '../receipts/timestamping.ts'
@@ -22,15 +23,19 @@ export type Facts = Awaited<ReturnType<typeof readFacts>>
 
 type Retention = Pick<Config, 'resultRetentionSeconds' | 'capture'>
 
-/** Reads them in one pass and changes nothing. @param retention decides when results are due for deletion */
+/** Reads them in one pass and changes nothing. @param retention decides when results and captures are due, and how much is captured */
 export async function readUrgent(db: Database, retention: Retention) {
+  const { capture } = retention
   const pendingMigrations = await findPendingMigrations(db)
   const processes = await listProcesses(db)
   const beats = await readBeats(db)
   const unresolved = await findUnresolved(db)
   const working = await measureBacklog(db)
   const at = new Date()
-  const [lag] = (await measurePruneLags(db, retention)).toSorted((one, other) => other.seconds - one.seconds)
+  const isMigrated = pendingMigrations.length === 0
+  const [lag] = (await measurePruneLags(db, retention, { isMigrated })).toSorted(
+    (one, other) => other.seconds - one.seconds,
+  )
   return {
     at,
     pending_migrations: pendingMigrations,
@@ -51,8 +56,13 @@ export async function readUrgent(db: Database, retention: Retention) {
     },
     watchdogs: { judged_seconds_ago: Math.round(await measureScanAge(db)) },
     alerts: await countAlerts(db),
-    // A database that is not migrated yet has no such table, and the status must say that it is not migrated.
-    failing_authorities: pendingMigrations.length > 0 ? [] : await findFailingAuthorities(db),
+    // A database that is not migrated yet has no such tables, and the status must say that it is not migrated.
+    failing_authorities: isMigrated ? await findFailingAuthorities(db) : [],
+    captures: {
+      ...(isMigrated ? await measureCaptures(db) : { rows: 0, bytes: 0 }),
+      enabled: capture.enabled,
+      max_bytes: capture.maxBytes,
+    },
     prune_lag_table: lag && lag.seconds > 0 ? lag.table : null,
     prune_lag_seconds: Math.round(lag?.seconds ?? 0),
   }
@@ -64,8 +74,8 @@ export async function readFacts(db: Database, retention: Retention) {
     db,
     retention,
   )
-  const { recent, assessor, unresolved_payments, alerts, failing_authorities, prune_lag_table, prune_lag_seconds } =
-    urgent
+  const { recent, assessor, unresolved_payments, alerts, failing_authorities, captures } = urgent
+  const { prune_lag_table, prune_lag_seconds } = urgent
   const head = await findHead(db)
   // The order is that of the command's answer.
   return {
@@ -96,6 +106,7 @@ export async function readFacts(db: Database, retention: Retention) {
     },
     alerts,
     failing_authorities,
+    captures,
     accounts: await countAccounts(db),
     prune_lag_table,
     prune_lag_seconds,

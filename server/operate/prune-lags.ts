@@ -13,16 +13,20 @@ export interface PruneLag {
   seconds: number
 }
 
-/** @param config `resultRetentionSeconds` decides when results are due, `capture.retentionSeconds` when captures are */
+/**
+ * @param config `resultRetentionSeconds` decides when results are due, `capture.retentionSeconds` when captures are
+ * @param options `isMigrated`: the database has the tables of this release; by default it has
+ */
 export async function measurePruneLags(
   db: Database,
   { resultRetentionSeconds, capture }: Pick<Config, 'resultRetentionSeconds' | 'capture'>,
+  { isMigrated = true }: { isMigrated?: boolean } = {},
 ): Promise<PruneLag[]> {
   return [
     ...(await measurePruneLag(db)),
     { table: 'alerts', seconds: await alertPruneLag(db) },
     { table: 'verification_requests', seconds: await measureRequestLag(db, resultRetentionSeconds) },
-    { table: 'captures', seconds: await measureCaptureLag(db, capture.retentionSeconds) },
+    ...(isMigrated ? [{ table: 'captures', seconds: await measureCaptureLag(db, capture.retentionSeconds) }] : []),
     { table: 'payment_ledger', seconds: await measureLedgerLag(db) },
   ]
 }

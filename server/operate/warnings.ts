@@ -13,7 +13,7 @@ export interface Warning {
 }
 
 /** Conditions of the status alone, for which Prometheus has no rule. */
-type OwnName = 'process_silent' | 'settings_differ' | 'payment_unresolved' | 'timestamps_fail'
+type OwnName = 'process_silent' | 'settings_differ' | 'payment_unresolved' | 'timestamps_fail' | 'captures_full'
 
 type Found = [applies: boolean, name: AlarmName | OwnName, what: string, cure: string]
 
@@ -77,7 +77,7 @@ function ofProcesses(facts: Urgent): Found[] {
 }
 
 function ofWork(facts: Urgent): Found[] {
-  const { requests, queue, watchdogs, assessor, workers, alerts } = facts
+  const { requests, queue, watchdogs, assessor, workers, alerts, captures } = facts
   return [
     [
       requests.oldest_seconds > BOUNDS.request,
@@ -130,6 +130,12 @@ function ofWork(facts: Urgent): Found[] {
       ],
     ),
     [
+      captures.enabled && captures.bytes > captures.max_bytes * FULL,
+      'captures_full',
+      `the evidence of ${captures.rows} pages takes ${captures.bytes} of ${captures.max_bytes} octets; beyond them purchases go on without`,
+      'raise CAPTURE_MAX_BYTES, or set CAPTURE_RETENTION_SECONDS to less than the time of a result',
+    ],
+    [
       facts.prune_lag_seconds > BOUNDS.prune,
       'pruning_late',
       `rows of ${facts.prune_lag_table} have been due for deletion for ${facts.prune_lag_seconds} s`,
@@ -137,6 +143,9 @@ function ofWork(facts: Urgent): Found[] {
     ],
   ]
 }
+
+/** Share of the bound of captures from which on they count as full: the next page may be larger than what is left. */
+const FULL = 0.95
 
 function awayText({ workers, assessor }: Urgent): string {
   if (workers.paused === 0) return 'the model that assesses does not answer, and others assess'

@@ -2,6 +2,7 @@
 import { randomUUID } from 'node:crypto'
 import t from 'tap'
 import { dropCaptures } from '../../server/evidence/pruning.ts'
+import { readStatus } from '../../server/operate/status.ts'
 import { pruneRequests } from '../../server/verification/pruning.ts'
 import { harbourClaim, type System, startSystem } from '../system.ts'
 import { askEvidence, buyFrom } from './purchases.ts'
@@ -109,6 +110,11 @@ t.test('beyond the bound purchases go on without captures, and operators are tol
     [{ level: /warn|40/, max_bytes: 100 }],
   )
   t.match(await (await fetch(system.url('/metrics'))).text(), /^countersign_captures_total\{outcome="no_room"\} 1$/m)
+  const { db, config } = system.service.api
+  const warned = async () => (await readStatus(db, config)).warnings.filter(({ name }) => name === 'captures_full')
+  t.same(await warned(), [], 'nothing is stored')
+  await system.sql(`insert into captures (id, sealed, bytes) values (gen_random_uuid(), 'x', 96)`)
+  t.match(await warned(), [{ what: /takes 96 of 100 octets/, cure: /CAPTURE_MAX_BYTES/ }])
 })
 
 t.test('a capture that cannot be stored costs no purchase', async (t) => {
