@@ -6,7 +6,6 @@ import { join } from 'node:path'
 import { stringify } from 'csv-stringify/sync'
 import { citableResults, textFragmentUrl } from '../citation.ts'
 import type { CountersignError, Purchase } from '../client.ts'
-import { FLAG_WORDS } from '../flag-words.ts'
 import type { Evidence, PurchaseResult, VerificationResult } from '../result.ts'
 import { type Item, rowsOf } from './groups.ts'
 import { LogFile } from './log-file.ts'
@@ -318,8 +317,6 @@ const COLUMNS = [
   'receipt_serial',
   'cost_usd',
   'error',
-  'explanation',
-  'doubts',
 ]
 
 function recordOf(line: ResultLine | ErrorLine): Recorded {
@@ -329,13 +326,11 @@ function recordOf(line: ResultLine | ErrorLine): Recorded {
 }
 
 function failureCells({ charged, code, message }: ErrorLine): string[] {
-  return ['', '', '', '', charged ? '' : '0.00', `${code}: ${message}`, '', '']
+  return ['', '', '', '', charged ? '' : '0.00', `${code}: ${message}`]
 }
 
-function resultCells(line: ResultLine): string[] {
-  const { claim_support, quote, fragment_url, receipt_serial, cost_usd, explanation = '', risk_flags = [] } = line
-  const doubts = risk_flags.map((flag) => FLAG_WORDS[flag] ?? flag).join(' ')
-  return [claim_support, quote ?? '', fragment_url ?? '', String(receipt_serial), cost_usd, '', explanation, doubts]
+function resultCells({ claim_support, quote, fragment_url, receipt_serial, cost_usd }: ResultLine): string[] {
+  return [claim_support, quote ?? '', fragment_url ?? '', String(receipt_serial), cost_usd, '']
 }
 
 /** Quotes are text of pages, so a cell that a spreadsheet would read as a formula gets an apostrophe. */
