@@ -62,7 +62,9 @@ const OFF = [
 async function launch(): Promise<Browser> {
   // The tests run as root in containers, where Chromium has no sandbox.
   const args = ['--no-sandbox', `--disable-features=${OFF.join()}`]
-  const launched = await chromium.launch({ executablePath: program, args })
+  // Playwright would end this process at a signal, and some files send themselves one.
+  const signals = { handleSIGINT: false, handleSIGTERM: false, handleSIGHUP: false }
+  const launched = await chromium.launch({ executablePath: program, args, ...signals })
   endings.defer(() => launched.close())
   return launched
 }
