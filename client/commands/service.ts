@@ -1,8 +1,10 @@
 // `countersign keys`, `ask` and `recover`: the keys of a service, the terms of a verification, and a stored result.
+import { writeFile } from 'node:fs/promises'
 import { readUrl, UsageError, visible } from '../arguments.ts'
 import { Countersign, CountersignError, createIdempotencyKey } from '../client.ts'
+import type { PurchaseResult } from '../result.ts'
 import { command } from './command.ts'
-import { readInput } from './files.ts'
+import { readable, readInput } from './files.ts'
 import { json, note, print } from './output.ts'
 
 export const keys = command({
@@ -28,19 +30,35 @@ export const keys = command({
 export const recover = command({
   summary: 'print a result that was paid for, byte for byte',
   operands: ['BASE_URL', 'REQUEST_ID'],
-  usage: '--token FILE',
-  examples: ['countersign recover https://service.example REQUEST_ID --token token.txt > result.json'],
+  usage: '--token FILE [--evidence FILE]',
+  examples: [
+    'countersign recover https://service.example REQUEST_ID --token token.txt > result.json',
+    'countersign recover https://service.example REQUEST_ID --token token.txt --evidence package.wacz > result.json',
+  ],
   options: {
     token: {
       type: 'string',
       value: 'FILE',
       help: 'the recovery token that came with the purchase; - reads standard input',
     },
+    evidence: {
+      type: 'string',
+      value: 'FILE',
+      help: 'also writes the evidence package, for countersign replay; the file must not exist yet',
+    },
   },
-  async run([baseUrl = '', requestId = ''], { token }) {
+  async run([baseUrl = '', requestId = ''], { token, evidence }) {
     if (token === undefined) throw new UsageError('recover needs --token FILE, which holds the recovery token.')
     const service = new Countersign({ baseUrl: readUrl(baseUrl) })
-    const { bytes } = await service.recover(requestId, (await readInput(token)).toString().trim())
+    const recoveryToken = (await readInput(token)).toString().trim()
+    const { bytes, result } = await service.recover<PurchaseResult>(requestId, recoveryToken)
+    if (evidence !== undefined) {
+      const input = { request_id: requestId }
+      const { data } = await (result.verification_type === 'source_claims'
+        ? service.getClaimsEvidence(input, { recoveryToken })
+        : service.getEvidence(input, { recoveryToken }))
+      await readable(evidence, () => writeFile(evidence, data, { flag: 'wx', mode: 0o600 }))
+    }
     return print(bytes)
   },
 })

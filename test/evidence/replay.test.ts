@@ -78,6 +78,18 @@ t.test('a purchase is replayed down to its verdict, and stated', async (t) => {
   if (withoutAuditor) t.comment(withoutAuditor)
   else t.match(await auditPackage(...files, ...pins), { code: 0, stdout: /^good: 2 hops, receipts 1 and 2\n$/ })
 
+  await t.test('the command line fetches the same package, and overwrites no file', async (t) => {
+    const file = join(folder, 'fetched.wacz')
+    const recover = ['recover', system.url('/'), bought.result.request_id, '--token', '-', '--evidence', file]
+    const fetched = await countersign(recover, { input: bought.token })
+    t.equal(fetched.code, 0, fetched.stderr)
+    t.equal(fetched.stdout, bought.bytes)
+    t.ok(readFileSync(file).equals(opened.whole))
+    const refused = await countersign(recover, { input: bought.token })
+    t.equal(refused.code, 2)
+    t.match(refused.stderr, /exists/)
+  })
+
   await t.test('and what is changed in it is named', async (t) => {
     const all = new Map(Object.entries(opened.files))
     const manifest = opened.read('evidence/manifest.json').toString()
