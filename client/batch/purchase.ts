@@ -2,9 +2,10 @@
 // and once it is finished and verified it is shown again for a day.
 //
 // A purchase has a folder of its own, named by service, page, claims, options and network. `purchase.jsonl` says what came of it,
-// and a folder for each terms that were ever paid on has the journal of its payments, as a batch has one.
+// and a folder for each terms that were ever paid on has the journal of its payments, as a batch has one. `purchase-1.token` has the
+// recovery token of the first purchase, `purchase-2.token` that of the one that was bought anew.
 import { createHash } from 'node:crypto'
-import { mkdir, readdir } from 'node:fs/promises'
+import { mkdir, open, readdir, readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { CountersignError, type Fetch, type Purchase } from '../client.ts'
 import { systemClock } from '../clock.ts'
@@ -33,6 +34,15 @@ export interface Bought {
   /** True if nothing was paid or fetched in this run. */
   isEarlier: boolean
   isVerified: boolean
+  /** Null if the service gave no token. */
+  recovery: Recovery | null
+}
+
+/** What fetches the result and its evidence again, without a payment. */
+export interface Recovery {
+  token: string
+  /** Where the token is kept, with mode 600. */
+  file: string
 }
 
 export type Ending =
@@ -98,7 +108,7 @@ export async function buyOnce(
   const last = ended.at(-1)
   if (last && !isReplaced(last, lines, options.again)) {
     if (last.type === 'lost') return show({ kind: 'lost', message: last.message })
-    await show(await readFinished(last as Extract<Line, { type: 'result' }>, options))
+    await show(await readFinished(last as Extract<Line, { type: 'result' }>, home, options))
     return write({ type: 'shown', id: last.id, at: at() })
   }
   const id = `purchase-${ended.length + 1}`
@@ -135,13 +145,34 @@ function isReplaced(last: Line, lines: readonly Line[], again: boolean): boolean
 }
 
 async function readFinished(
-  { result_base64, cost_usd }: Extract<Line, { type: 'result' }>,
+  { id, result_base64, cost_usd }: Extract<Line, { type: 'result' }>,
+  home: string,
   { verify }: PurchaseOptions,
 ): Promise<Bought> {
   const bytes = Buffer.from(result_base64, 'base64')
   const result = JSON.parse(bytes.toString()) as PurchaseResult
   const isVerified = await verify(result, bytes)
-  return { kind: 'completed', result, bytes, costUsd: cost_usd, isEarlier: true, isVerified }
+  const recovery = await readRecovery(tokenFile(home, id))
+  return { kind: 'completed', result, bytes, costUsd: cost_usd, isEarlier: true, isVerified, recovery }
+}
+
+const tokenFile = (home: string, id: string) => join(home, `${id}.token`)
+
+async function readRecovery(file: string): Promise<Recovery | null> {
+  const token = await readFile(file, 'utf8').catch((error: NodeJS.ErrnoException) => {
+    if (error.code === 'ENOENT') return ''
+    throw error
+  })
+  return token.trim() === '' ? null : { token: token.trim(), file }
+}
+
+/** On the disk when it resolves: a purchase that counts as finished is not asked for again, so its token must be there before. */
+async function keepRecovery(file: string, token: string | null): Promise<Recovery | null> {
+  if (token === null) return null
+  await using handle = await open(file, 'w', 0o600)
+  await handle.writeFile(`${token}\n`)
+  await handle.sync()
+  return { token, file }
 }
 
 class Attempt {
@@ -224,10 +255,11 @@ class Attempt {
     return { kind: 'failed', error: new CountersignError(failure) }
   }
 
-  async #complete(journal: Journal, { result, bytes }: Purchase<PurchaseResult>): Promise<Ending> {
+  async #complete(journal: Journal, { result, bytes, recoveryToken }: Purchase<PurchaseResult>): Promise<Ending> {
     const costUsd = formatUsd(BigInt(journal.header.terms.amount))
     const isVerified = await this.#options.verify(result, bytes)
-    return { kind: 'completed', result, bytes, costUsd, isEarlier: false, isVerified }
+    const recovery = await keepRecovery(tokenFile(this.#home, this.#order.id), recoveryToken)
+    return { kind: 'completed', result, bytes, costUsd, isEarlier: false, isVerified, recovery }
   }
 
   #openBudget(journal: Journal): Budget {

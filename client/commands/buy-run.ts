@@ -1,15 +1,15 @@
 // Runs the command `buy`: one purchase with a question before it, progress during it, and a verdict in words after it.
-import { rename, writeFile } from 'node:fs/promises'
 import { visible } from '../arguments.ts'
 import { formatUsd } from '../batch/money.ts'
 import { claimsOf, FURTHER_CLAIM } from '../batch/order.ts'
-import type { Ending, Question } from '../batch/purchase.ts'
+import type { Bought, Ending, Question } from '../batch/purchase.ts'
 import { citableResults } from '../citation.ts'
 import { questionOf, tellMode } from './batch-report.ts'
 import { wordsOf } from './buy-words.ts'
 import { explained, isUsage } from './buying.ts'
 import { confirm } from './confirm.ts'
-import { readable } from './files.ts'
+import { fetchEvidence, isWithoutEvidence } from './evidence.ts'
+import { replaceFile } from './files.ts'
 import { json, note, print } from './output.ts'
 import { type Offer, Purse, type PurseOptions } from './purchasing.ts'
 import { INTERRUPTED, stopAtSignals } from './signals.ts'
@@ -21,6 +21,7 @@ export interface BuyOptions extends PurseOptions {
   expect?: string
   'max-age'?: string
   out?: string
+  evidence?: string
   again?: boolean
   yes?: boolean
   json?: boolean
@@ -48,14 +49,68 @@ async function run(source_url: string, claims: readonly string[], options: BuyOp
     async (ending, proof) => {
       waiting.end()
       status = await show(ending, proof, { ...options, expect, isInterrupted: waiting.signal.aborted })
+      if (ending.kind !== 'completed') return
+      tellRecovery(purse.service, ending)
+      // A result that does not verify may name anything as its id.
+      if (options.evidence !== undefined && ending.isVerified)
+        await saveEvidence(options.evidence, purse.service, ending, options.json)
     },
   )
   await buying.catch(async (error: unknown) => {
     if (isUsage(error)) throw error
     waiting.end()
-    status = showFault(error, await purse.hasOpenPayment(question).catch(() => true), options.json)
+    if (error instanceof LateEvidenceError) status = tell(options.json, 'evidence_pending', error.message, 6)
+    else status = showFault(error, await purse.hasOpenPayment(question).catch(() => true), options.json)
   })
   return status
+}
+
+/** The package could not be fetched, and may be later. The purchase does not count as shown, so --again buys nothing anew. */
+class LateEvidenceError extends Error {
+  override name = 'LateEvidenceError'
+}
+
+/** Says on standard error how the result is fetched again: standard output is the result's. The token itself is never shown. */
+function tellRecovery(service: string, { result, recovery }: Bought): void {
+  // The id is the service's: another text must not be offered for pasting into a shell.
+  if (!recovery || !UUID.test(result.request_id)) return
+  note(
+    `To fetch it again: ${['countersign', 'recover', service, result.request_id, '--token', recovery.file].map(quoted).join(' ')}\n`,
+  )
+}
+
+const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i
+
+/** A word of a shell. */
+function quoted(word: string): string {
+  return /^[\w./:-]+$/.test(word) ? word : `'${visible(word).replaceAll("'", `'\\''`)}'`
+}
+
+/** Writes the package to the file, or says that there is none. Throws a LateEvidenceError. */
+async function saveEvidence(
+  file: string,
+  service: string,
+  { result, recovery }: Bought,
+  asJson?: boolean,
+): Promise<void> {
+  if (!recovery) {
+    tell(asJson, 'no_evidence', 'The service gave no recovery token, so no evidence can be fetched.')
+    return
+  }
+  const bytes = await fetchEvidence(service, result, recovery.token).catch((error: unknown) => {
+    if (isWithoutEvidence(error)) return null
+    throw new LateEvidenceError(
+      `The evidence could not be fetched: ${(error as Error).message} The same command tries again, and pays nothing.`,
+      { cause: error },
+    )
+  })
+  if (!bytes) {
+    const words = 'The service has no evidence of this result: it keeps none of what it reads, or no longer.'
+    tell(asJson, 'no_evidence', `${words} ${file} is not written.`)
+    return
+  }
+  await replaceFile(file, bytes)
+  note(`Evidence: ${bytes.length.toLocaleString('en')} bytes in ${visible(file)}; countersign replay redoes it.\n`)
 }
 
 /** An error that nobody expected must not have the exit status of a verdict. */
@@ -136,7 +191,7 @@ async function show(ending: Ending, proof: Proof | null, options: ShowOptions): 
   if (ending.kind === 'completed') {
     const { result, bytes, costUsd } = ending
     const found = proof ?? unproved('it was not examined')
-    if (options.out !== undefined) await replace(options.out, bytes)
+    if (options.out !== undefined) await replaceFile(options.out, bytes)
     const receipt_serial = result.receipt?.attestation?.serial ?? null
     if (options.json && found.isReadable) print(json({ result, verified: found.ok, cost_usd: costUsd, receipt_serial }))
     else if (options.json) print(json({ result: null, verified: false, cost_usd: costUsd, receipt_serial: null }))
@@ -173,13 +228,4 @@ function tell(asJson: boolean | undefined, code: string, message: string, status
   if (asJson) note(`${JSON.stringify({ error: { code, message } })}\n`)
   else note(`${visible(code)}: ${visible(message)}\n`)
   return status
-}
-
-/** Replaces the file completely, or not at all. */
-async function replace(path: string, bytes: Uint8Array): Promise<void> {
-  const next = `${path}.${process.pid}.new`
-  await readable(path, async () => {
-    await writeFile(next, bytes, { mode: 0o600 })
-    await rename(next, path)
-  })
 }

@@ -42,18 +42,20 @@ export const buy = command({
     'finished purchase is shown again for 24 hours; --again buys anew.\n\n' +
     'Up to ten claims on one page are one purchase: the page is read once, there is one payment and one receipt. That costs\n' +
     "0.03 USDC, and 0.01 for each claim after the first. --context says what words such as 'it' refer to.\n\n" +
+    'What fetches a result and its evidence again is kept too, mode 600, in the folder of --journal; a line names it.\n\n' +
     'Without --pin or --keys the key of the first use is kept in the folder of --journal, and needed from then on.',
   examples: [
     "countersign buy https://example.org/ 'It says so.' --service https://service.example --wallet wallet.key",
     "countersign buy https://example.org/ 'It says so.' --yes --json --budget 6.00 --budget-file spent.jsonl",
     "countersign buy https://example.org/ 'It says so.' --yes --expect contradicts --out result.json",
+    "countersign buy https://example.org/ 'It says so.' --out result.json --evidence package.wacz",
     "countersign buy https://example.org/ 'It opened in 1874.' 'It has three piers.' --context 'The harbour of Kelby'",
   ],
   exitStatus:
     '0 the page supports every claim, or each verdict is that of --expect; 1 any other verdict; 2 wrong usage,\n' +
     'or the question was answered with no; 3 the price or the budget forbids it; 4 failed, and nothing was charged;\n' +
-    '5 paid, but the result does not verify; 6 still pending: the same command goes on; 130 interrupted: the same\n' +
-    'command goes on.',
+    '5 paid, but the result does not verify; 6 still pending, or the evidence could not be fetched: the same command\n' +
+    'goes on; 130 interrupted: the same command goes on.',
   options: {
     ...PURCHASE,
     context: { type: 'string', value: 'TEXT', help: 'what the claims refer to, at most 1,000 characters; no evidence' },
@@ -68,6 +70,11 @@ export const buy = command({
       help: 'the greatest age of an observation that may be used, 0 to 300',
     },
     out: { type: 'string', value: 'FILE', help: 'write the bytes of the result to this file' },
+    evidence: {
+      type: 'string',
+      value: 'FILE',
+      help: 'write the evidence package to this file, for countersign replay. Where the service has\nnone, a message says so, and the exit status is still that of the verdict',
+    },
     again: { type: 'boolean', help: 'buy anew what was bought within the last 24 hours' },
   },
   run: async ([url = '', ...claims], options) => {

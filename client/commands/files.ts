@@ -1,6 +1,6 @@
-// Reads the files that are named on the command line; `-` is standard input.
+// Reads and replaces the files that are named on the command line; `-` is standard input.
 import { createReadStream } from 'node:fs'
-import { readFile } from 'node:fs/promises'
+import { readFile, rename, writeFile } from 'node:fs/promises'
 import { buffer } from 'node:stream/consumers'
 import { UsageError } from '../arguments.ts'
 import { type PinnedKey, parseJson } from '../verification.ts'
@@ -40,4 +40,13 @@ export async function readInput(file: string): Promise<Buffer> {
   } catch (cause) {
     throw new UsageError(`Cannot read ${file}: ${(cause as Error).message}`, { cause })
   }
+}
+
+/** Replaces the file completely, or not at all; mode 600. A UsageError where it cannot be written. */
+export async function replaceFile(path: string, bytes: Uint8Array): Promise<void> {
+  const next = `${path}.${process.pid}.new`
+  await readable(path, async () => {
+    await writeFile(next, bytes, { mode: 0o600 })
+    await rename(next, path)
+  })
 }

@@ -4,6 +4,7 @@ import { readUrl, UsageError, visible } from '../arguments.ts'
 import { Countersign, CountersignError, createIdempotencyKey } from '../client.ts'
 import type { PurchaseResult } from '../result.ts'
 import { command } from './command.ts'
+import { fetchEvidence } from './evidence.ts'
 import { readable, readInput } from './files.ts'
 import { json, note, print } from './output.ts'
 
@@ -53,10 +54,7 @@ export const recover = command({
     const recoveryToken = (await readInput(token)).toString().trim()
     const { bytes, result } = await service.recover<PurchaseResult>(requestId, recoveryToken)
     if (evidence !== undefined) {
-      const input = { request_id: requestId }
-      const { data } = await (result.verification_type === 'source_claims'
-        ? service.getClaimsEvidence(input, { recoveryToken })
-        : service.getEvidence(input, { recoveryToken }))
+      const data = await fetchEvidence(readUrl(baseUrl), { ...result, request_id: requestId }, recoveryToken)
       await readable(evidence, () => writeFile(evidence, data, { flag: 'wx', mode: 0o600 }))
     }
     return print(bytes)

@@ -33,10 +33,10 @@ export interface Answer {
 /** What the gateway does with a request: `forward` asks the service. A thrown error closes the connection without an answer. */
 export type Hook = (request: Passing, forward: () => Promise<Answer>) => Promise<Answer>
 
-export async function openMarket(t: Test) {
+export async function openMarket(t: Test, env: Record<string, string> = {}) {
   const model = await openMessagesServer(right)
   t.teardown(() => model[Symbol.asyncDispose]())
-  const system = await startSystem({ env: modelEnv(model, { RATE_LIMIT_PER_MINUTE: '0' }) })
+  const system = await startSystem({ env: modelEnv(model, { RATE_LIMIT_PER_MINUTE: '0', ...env }) })
   t.teardown(() => system[Symbol.asyncDispose]())
   const gateway = { hook: (async (_, forward) => forward()) as Hook, received: [] as Passing[], baseUrl: '' }
   const server = createServer(async (request, response) => {

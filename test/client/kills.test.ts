@@ -11,7 +11,7 @@ import t, { type Test } from 'tap'
 import { BARE_ENV } from '../children.ts'
 import { LONG } from '../long.ts'
 import { countersign } from './command-line.ts'
-import { openLiar, PAGE, PIN } from './liar.ts'
+import { openLiar, PAGE, PIN, RECOVERY_TOKEN } from './liar.ts'
 
 const CLI = join(import.meta.dirname, '../../client/cli.ts')
 const PRELOAD = join(import.meta.dirname, 'killed-at.ts')
@@ -60,6 +60,7 @@ async function expectOnePayment(t: Test, name: string) {
   t.equal(again.code, 0, again.stderr)
   t.match(JSON.parse(again.stdout), { verified: true, cost_usd: '0.03' })
   t.equal(paidFor(name), 1, 'one payment')
+  t.match(written(name), new RegExp(`^${RECOVERY_TOKEN}$`, 'm'), 'what fetches the result again is kept')
   const lines = readFileSync(path(`${name}.jsonl`), 'utf8')
     .trim()
     .split('\n')
@@ -119,7 +120,8 @@ t.test('killed while it took over the lock of a killed one', async (t) => {
   await expectOnePayment(t, name)
 })
 
-t.test('the wallet is in no output and in no file', async (t) => {
+t.test('the wallet is in no output and in no file, and the recovery token in no output', async (t) => {
   t.ok(heard.length > 1000)
+  t.notMatch(heard, RECOVERY_TOKEN)
   for (const said of [heard, written('')]) t.notOk(said.replaceAll(`0x${secret}\n`, '').includes(secret))
 })

@@ -15,6 +15,8 @@ import { attest, issueResult, jcs, KEY_ID, pubkeyHex, sha256 } from './issuer.ts
 
 export const PAGE = 'https://example.org/bridge'
 export const PIN = ['--pin', `${KEY_ID}:${pubkeyHex}`]
+/** As a service gives it: no output may show it. */
+export const RECOVERY_TOKEN = `rt_${'5e'.repeat(24)}`
 /** Of no account. */
 const SECRET = '7c'.repeat(32)
 
@@ -93,7 +95,11 @@ export async function openLiar(t: Test) {
   const truthful = {
     capabilities: (): Reply => ({ status: 200, body: CAPABILITIES }),
     unpaid: () => askFor(TERMS),
-    paid: (asked: Asked): Reply => ({ status: 200, body: truth(asked) }),
+    paid: (asked: Asked): Reply => ({
+      status: 200,
+      body: truth(asked),
+      headers: { 'x-service-recovery-token': RECOVERY_TOKEN },
+    }),
   }
   const answer = async (method: string, path: string, body: string, payment: string | undefined): Promise<Reply> => {
     const told = { ...truthful, ...liar.lie }
