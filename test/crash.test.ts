@@ -5,7 +5,6 @@ import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
 import type { PurchaseResult } from '../server/interface/claims.ts'
-import type { CompletedResult } from '../server/interface/result.ts'
 import { audit, listen, openApiHarness, outcomeOf, readResult } from './api-harness.ts'
 import { startChild } from './children.ts'
 import {
@@ -121,30 +120,34 @@ for (const [sold, buy] of Object.entries(sellers))
     await checkBooks(t, harness, results)
   })
 
-t.test('a worker that finds a settlement under way commits it by itself, and may be killed there, too', async (t) => {
-  await using harness = await openApiHarness()
-  await using ledger = await openLedger(harness.databaseUrl)
-  await using workers = openCrashHarness(harness, 5)
-  const results: CompletedResult[] = []
-  let worker = await workers.next()
-  for (const at of ['before settled', 'after settled'] as const)
-    await t.test(at, async (t) => {
-      await run(worker, { at: 'after charge', how: 'kill' })
-      const purchase = buy(harness)
-      for (const next of [{ at, how: 'kill' as const }, undefined]) {
-        t.same(await worker.ended, { code: null, signal: 'SIGKILL' })
-        await declareDead(harness)
-        worker = await workers.next()
-        await run(worker, next)
-      }
-      results.push(await purchase.result)
-      t.same(await spentOn(purchase, harness, ledger), ONCE)
-      t.equal((await ledger.charges()).length, results.length, 'one charge')
-    })
-  worker.kill('SIGTERM')
-  await worker.ended
-  await checkBooks(t, harness, results)
-})
+for (const [sold, buy] of Object.entries(sellers))
+  t.test(
+    `a worker that finds the settlement of ${sold} under way commits it by itself, and may be killed there, too`,
+    async (t) => {
+      await using harness = await openApiHarness()
+      await using ledger = await openLedger(harness.databaseUrl)
+      await using workers = openCrashHarness(harness, 5)
+      const results: PurchaseResult[] = []
+      let worker = await workers.next()
+      for (const at of ['before settled', 'after settled'] as const)
+        await t.test(at, async (t) => {
+          await run(worker, { at: 'after charge', how: 'kill' })
+          const purchase = buy(harness)
+          for (const next of [{ at, how: 'kill' as const }, undefined]) {
+            t.same(await worker.ended, { code: null, signal: 'SIGKILL' })
+            await declareDead(harness)
+            worker = await workers.next()
+            await run(worker, next)
+          }
+          results.push(await purchase.result)
+          t.same(await spentOn(purchase, harness, ledger), ONCE)
+          t.equal((await ledger.charges()).length, results.length, 'one charge')
+        })
+      worker.kill('SIGTERM')
+      await worker.ended
+      await checkBooks(t, harness, results)
+    },
+  )
 
 t.test('the next worker does everything that a killed one had begun or fetched ahead', async (t) => {
   await using harness = await openApiHarness({ WORKER_CONCURRENCY: '2' })

@@ -19,6 +19,8 @@ export interface Cell {
   script?: Deed[]
   /** Of a service for this fault alone. */
   settleTimeoutMs?: number
+  /** Where a worker is killed. */
+  kills?: Place
   /** Causes the fault, and continues until the chain shows the outcome. */
   play(stage: Stage): Promise<void>
   /** The final state of the first authorization on the chain. */
@@ -29,8 +31,8 @@ export interface Stage {
   t: Test
   harness: EvmHarness
   order: Purchase
-  /** Processes that crash at their places, and take no job before they get a message. */
-  processes: Record<Place, Child>
+  /** The process that crashes at the place of the cell, and takes no job before it gets a message. */
+  crashing?: Child
   /** Checks that the one settlement is uncertain, and that every way of asking again is answered 202. */
   staysOpen(): Promise<void>
   /** Lets the first authorization expire on the chain. */
@@ -212,16 +214,19 @@ export const cells: Cell[] = [
   },
   {
     name: 'worker killed between intent and call',
+    kills: 'before call',
     play: (stage) => killWorker(stage, 'before call'),
     first: 'charged',
   },
   {
     name: 'worker killed between call and outcome',
+    kills: 'after call',
     play: (stage) => killWorker(stage, 'after call'),
     first: 'charged',
   },
   {
     name: 'worker killed between receipt and answer',
+    kills: 'after receipt',
     play: (stage) => killWorker(stage, 'after receipt'),
     first: 'charged',
   },
@@ -270,9 +275,9 @@ export const cells: Cell[] = [
   },
 ]
 
-async function killWorker({ t, harness, order, processes }: Stage, place: Place) {
+async function killWorker({ t, harness, order, crashing }: Stage, place: Place) {
+  if (!crashing) throw new Error('This cell needs a process that crashes.')
   await harness.stopWorker()
-  const crashing = processes[place]
   await crashing.reports('ready')
   crashing.send({ do: 'run' })
   await crashing.reports('running')
