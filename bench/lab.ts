@@ -6,8 +6,8 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import pg from 'pg'
 import { readConfig } from '../server/config.ts'
-import { openEmbeddedPostgres } from '../server/db/embedded.ts'
 import { migrate } from '../server/db/migrate.ts'
+import { openEmbeddedPostgres } from '../server/embedded/postgres.ts'
 
 export interface Lab extends AsyncDisposable {
   /** Short runs with rough figures. */

@@ -1,8 +1,8 @@
 // `npm start`: the whole service in one process, with an embedded database unless DATABASE_URL is set.
 import { randomUUID } from 'node:crypto'
 import { type Config, readConfig } from './config.ts'
-import { openEmbeddedPostgres } from './db/embedded.ts'
 import { migrate } from './db/migrate.ts'
+import { openEmbeddedPostgres } from './embedded/postgres.ts'
 import { runProcess } from './process.ts'
 import { openService } from './service.ts'
 import { describeAssessment } from './verification/offer/offer.ts'

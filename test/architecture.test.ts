@@ -43,6 +43,7 @@ const ROOMS = [
   'server/pages',
   'server/http',
   'server/mcp',
+  'server/embedded',
 ]
 
 /** Folders that belong to the room around them: for the order, their files are files of the room. */
@@ -98,7 +99,7 @@ const RULES: Rule[] = [
     to: /^(node:|client\/(commands|batch)\/)/,
   },
   { why: 'HTTP stays at the edge', from: /^(?!server\/(http\/|app\.ts))/, to: /^(fastify|@fastify\/.*)$/ },
-  { why: 'one way to the database', from: /^(?!server\/db\/)/, to: /^(pg|slonik)$/ },
+  { why: 'one way to the database', from: /^(?!server\/(db|embedded)\/)/, to: /^(pg|slonik)$/ },
   {
     why: 'a receipt can be read on its own',
     from: /^server\/receipts\/format\.ts$/,

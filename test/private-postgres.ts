@@ -3,7 +3,7 @@
 import { chmod, mkdtemp, readFile, realpath, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { type EmbeddedPostgres, openEmbeddedPostgres } from '../server/db/embedded.ts'
+import { type EmbeddedPostgres, openEmbeddedPostgres } from '../server/embedded/postgres.ts'
 import { openTcpProxy } from './tcp-proxy.ts'
 
 export type PrivatePostgres = Awaited<ReturnType<typeof openPrivatePostgres>>

@@ -11,7 +11,7 @@ import { once } from 'node:events'
 import { chmod, mkdtemp, rm, statfs } from 'node:fs/promises'
 import { constants, freemem, tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { openEmbeddedPostgres } from '../server/db/embedded.ts'
+import { openEmbeddedPostgres } from '../server/embedded/postgres.ts'
 import { readProcessor } from './processor.ts'
 import type { Sums } from './suite.ts'
 

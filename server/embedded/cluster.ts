@@ -23,8 +23,8 @@ import {
   writeFile,
 } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
-import type { Account, Programs } from './embedded-programs.ts'
-import { draftName, openRootFolder, removeFolder, runAs, SELF } from './embedded-programs.ts'
+import type { Account, Programs } from './programs.ts'
+import { draftName, openRootFolder, removeFolder, runAs, SELF } from './programs.ts'
 
 export interface Cluster {
   /** The folder that `postgres -D` runs on. */

@@ -7,7 +7,7 @@ import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import pg from 'pg'
 import t from 'tap'
-import { findOpenDatabase, openEmbeddedPostgres } from '../../server/db/embedded.ts'
+import { findOpenDatabase, openEmbeddedPostgres } from '../../server/embedded/postgres.ts'
 
 const folder = await mkdtemp(join(tmpdir(), 'countersign-embedded-'))
 t.teardown(async () => {
@@ -33,7 +33,7 @@ async function query(url: string, text: string): Promise<string> {
 
 /** Another process that opens the durable database and prints its URL; `onSigint` is run with `db` in scope. */
 async function spawnOwner(name: string, onSigint = '') {
-  const module = new URL('../../server/db/embedded.ts', import.meta.url)
+  const module = new URL('../../server/embedded/postgres.ts', import.meta.url)
   const script = `
     import pg from 'pg'
     import { openEmbeddedPostgres } from ${JSON.stringify(module)}

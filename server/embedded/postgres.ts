@@ -1,4 +1,6 @@
-// Starts an embedded PostgreSQL server for `npm start`, the demo and the tests. It needs no installation and no root.
+// Starts an embedded PostgreSQL server for the entries that bring their own: `npm start`, the demo, the tests and the benches. It needs
+// no installation and no root. A deployed service is given a server by its URL and loads nothing of this folder but the search for a
+// database that `npm start` left open, which the operator commands make where no URL is set.
 
 import type { ChildProcessByStdio } from 'node:child_process'
 import { spawn } from 'node:child_process'
@@ -8,7 +10,7 @@ import { createServer } from 'node:net'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import type { Readable } from 'node:stream'
-import type { Cluster, Postmaster } from './embedded-cluster.ts'
+import type { Cluster, Postmaster } from './cluster.ts'
 import {
   createCluster,
   findCluster,
@@ -17,10 +19,10 @@ import {
   ownerMark,
   removeCluster,
   removeStaleLock,
-} from './embedded-cluster.ts'
-import type { Account, Programs } from './embedded-programs.ts'
-import { findPrograms, runAs, spawnOptions } from './embedded-programs.ts'
-import { ensureServiceRole, SERVICE, servicePassword } from './embedded-role.ts'
+} from './cluster.ts'
+import type { Account, Programs } from './programs.ts'
+import { findPrograms, runAs, spawnOptions } from './programs.ts'
+import { ensureServiceRole, SERVICE, servicePassword } from './role.ts'
 
 export interface EmbeddedPostgres extends AsyncDisposable {
   /** `postgres://...` of the database `countersign`, as its owner, who is no superuser. */
