@@ -16,6 +16,8 @@ export interface Lab extends AsyncDisposable {
   folder: string
   /** Children write their CPU profiles here. */
   profile: string | undefined
+  /** Of the largest database of `growth`. */
+  results: number
   /** The environment of every child: the same seed, so that tokens made by one are valid in another. */
   env: Record<string, string>
   /** Running processes; all are ended with the bench. */
@@ -27,6 +29,7 @@ export interface Lab extends AsyncDisposable {
 export interface LabOptions {
   quick: boolean
   profile: string | undefined
+  results?: number
   /** In place of what is configured: a server on which databases can be made. */
   databaseUrl?: string
   /** Settings of the embedded Postgres. */
@@ -51,6 +54,7 @@ export async function openLab(options: LabOptions): Promise<Lab> {
   const closing = opened.move()
   return {
     ...options,
+    results: options.results ?? 0,
     children,
     rounds: options.quick ? 1 : ROUNDS,
     folder,

@@ -1,7 +1,7 @@
 // `npm run bench`: measures the speed of the service, compared with peers and upper bounds in the same run. `--help` lists what it
 // measures.
 import type { Lab } from './lab.ts'
-import { chooseParts, describeParts, NEEDS, type Part, readCall } from './program.ts'
+import { chooseParts, describeParts, NEEDS, numberOption, type Part, readCall } from './program.ts'
 
 const NAME = 'npm run bench --'
 // Loaded when they run, so that the help comes at once.
@@ -17,10 +17,6 @@ const PARTS: Record<string, Part<(lab: Lab) => Promise<void>>> = {
   completion: {
     about: 'verifications that one worker completes, beside a bare job with a plain fetch',
     run: async (lab) => (await import('./parts/completion.ts')).benchCompletion(lab),
-  },
-  receipts: {
-    about: 'receipts made, beside a transaction for each',
-    run: async (lab) => (await import('./parts/receipts.ts')).benchReceipts(lab),
   },
   mcp: {
     about: 'calls over MCP, beside a server of the SDK for each request',
@@ -58,6 +54,18 @@ const PARTS: Record<string, Part<(lab: Lab) => Promise<void>>> = {
     about: 'verdicts of the local verifier, beside native onnxruntime and BM25, and purchases with it',
     run: async (lab) => (await import('./parts/assess.ts')).benchAssess(lab),
   },
+  workers: {
+    about: 'verdicts by one, two and four worker processes',
+    run: async (lab) => (await import('./parts/workers.ts')).benchWorkers(lab),
+  },
+  waiting: {
+    about: 'what buyers and batches wait for, by stage, beside the verdict alone',
+    run: async (lab) => (await import('./parts/waiting.ts')).benchWaiting(lab),
+  },
+  growth: {
+    about: 'what operations cost as stored results grow',
+    run: async (lab) => (await import('./parts/growth.ts')).benchGrowth(lab),
+  },
   retrieval: {
     about: 'pages fetched and read, beside a bare GET',
     run: async (lab) => (await import('./parts/retrieval.ts')).benchRetrieval(lab),
@@ -72,9 +80,9 @@ const PARTS: Record<string, Part<(lab: Lab) => Promise<void>>> = {
 const { operands, options } = await readCall(NAME, {
   summary: 'measure how fast the service is, each figure beside a peer or a ceiling of the same run',
   operands: ['[PART...]'],
-  usage: '[--quick] [--profile DIR]',
+  usage: '[--quick] [--profile DIR] [--results N]',
   about: `${describeParts(PARTS)}\n\n${NEEDS}\nbench/README.md says why the peers are fair.`,
-  examples: ['npm run bench -- --quick', 'npm run bench -- receipts recovery --profile /tmp/profiles'],
+  examples: ['npm run bench -- --quick', 'npm run bench -- completion recovery --profile /tmp/profiles'],
   exitStatus: '0 measured, 1 failed or stopped, 2 wrong usage. An aim that is missed is printed as MISSED.',
   options: {
     quick: { type: 'boolean', default: false, help: 'one round instead of three, and shorter ones: for a look' },
@@ -83,13 +91,19 @@ const { operands, options } = await readCall(NAME, {
       value: 'DIR',
       help: 'a folder, in which each process of the service writes its CPU profile',
     },
+    results: {
+      type: 'string',
+      value: 'N',
+      help: 'of growth, the most stored results, default 1000000, with --quick 100000; a million takes 8 GB of disk',
+    },
   },
 })
 const runs = chooseParts(NAME, PARTS, operands)
+const results = numberOption(NAME, 'results', options.results ?? (options.quick ? '100000' : '1000000'), 20_000)
 
 const started = performance.now()
 const { openLab } = await import('./lab.ts')
-await using lab = await openLab({ quick: options.quick, profile: options.profile })
+await using lab = await openLab({ quick: options.quick, profile: options.profile, results })
 await Promise.race([runParts(), interrupted()])
 console.log(`\n${((performance.now() - started) / 1000).toFixed(0)} s`)
 

@@ -3,6 +3,7 @@ import { randomBytes, randomUUID } from 'node:crypto'
 import { setTimeout as pause } from 'node:timers/promises'
 import type pg from 'pg'
 import { openDatabase, transact } from '../server/db/pool.ts'
+import type { VerificationInput } from '../server/interface/result.ts'
 import { deriveSecret } from '../server/receipts/keys.ts'
 import { admitBatch } from '../server/verification/admission/admission.ts'
 import { type Child, openChild } from './child.ts'
@@ -47,19 +48,39 @@ type Around = <T>(work: () => Promise<T>) => Promise<T>
 
 export interface WorkerHarness extends AsyncDisposable {
   url: string
+  /** The first of them. */
   worker: Child
-  /** Verifications under way at once. */
+  workers: readonly Child[]
+  /** Verifications under way at once in one worker. */
   concurrency: number
-  /** Admits this number of requests, starts the worker, and answers completions per second. */
+  /** Admits this number of requests, starts the workers, and answers completions per second. */
   measureRate(path: string, count: number, around?: Around): Promise<number>
 }
 
-/** The service's worker process. */
-export async function openWorkerHarness(lab: Lab, source: Source): Promise<WorkerHarness> {
+export interface WorkerHarnessOptions {
+  /** A migrated database; default: a new one. */
+  url?: string
+  env?: Record<string, string>
+  /** Worker processes, default 1. */
+  count?: number
+  /** The request for a page; default: the same claim for all. */
+  body?: (url: string) => VerificationInput
+}
+
+/** Worker processes of the service, all on one database. */
+export async function openWorkerHarness(
+  lab: Lab,
+  source: Source,
+  options: WorkerHarnessOptions = {},
+): Promise<WorkerHarness> {
   await using opened = new AsyncDisposableStack()
-  const url = await lab.makeDatabase()
-  const env = { DATABASE_URL: url, ...source.env }
-  const worker = opened.use(await openChild(lab, 'workers/main.ts', { event: 'worker_started', env }))
+  const url = options.url ?? (await lab.makeDatabase())
+  const env = { DATABASE_URL: url, ...source.env, ...options.env }
+  const openWorker = () => openChild(lab, 'workers/main.ts', { event: 'worker_started', env })
+  const worker = opened.use(await openWorker())
+  const workers = [worker]
+  while (workers.length < (options.count ?? 1)) workers.push(opened.use(await openWorker()))
+  const body = options.body ?? bodyFor
   const db = await openDatabase(url, { maxConnections: 2 })
   opened.defer(() => db.end())
   const client = await openClient(url, opened)
@@ -68,13 +89,14 @@ export async function openWorkerHarness(lab: Lab, source: Source): Promise<Worke
   return {
     url,
     worker,
+    workers,
     concurrency: Number(worker.ready.concurrency),
     async measureRate(path, count, around = (work) => work()) {
-      worker.process.kill('SIGSTOP')
-      const orders = Array.from({ length: count }, () => buildAdmission(secret, bodyFor(source.nextUrl(path))))
+      for (const { process } of workers) process.kill('SIGSTOP')
+      const orders = Array.from({ length: count }, () => buildAdmission(secret, body(source.nextUrl(path))))
       for (let from = 0; from < count; from += ADMITTED_AT_ONCE)
         await transact(db, (tx) => admitBatch(tx, orders.slice(from, from + ADMITTED_AT_ONCE), NO_LIMIT))
-      const rate = await around(() => timeUntilNone(client, count, worker, WORKING))
+      const rate = await around(() => timeUntilNone(client, count, workers, WORKING))
       const { rows } = await client.query(FAILED)
       if (rows[0].failed > 0) throw new Error(`${rows[0].failed} verifications of the bench failed`)
       return rate
@@ -108,7 +130,7 @@ export async function openBareHarness(lab: Lab, source: Source) {
       worker.process.kill('SIGSTOP')
       const urls = Array.from({ length: count }, () => path && source.nextUrl(path))
       await client.query(ADD_BARE, [urls, randomBytes(200).toString('hex')])
-      return around(() => timeUntilNone(client, count, worker, BARE_WORKING))
+      return around(() => timeUntilNone(client, count, [worker], BARE_WORKING))
     },
     [Symbol.asyncDispose]: () => closing.disposeAsync(),
   }
@@ -126,10 +148,15 @@ const ADD_BARE = `with made as (
     select row('bare_job', json_build_object('id', id, 'url', url), null, null, 5, id::text, null, null)::graphile_worker.job_spec
     from made))`
 
-/** Starts the worker and waits until the query finds no row; answers `count` per second. */
-async function timeUntilNone(client: pg.Client, count: number, worker: Child, query: string): Promise<number> {
+/** Starts the workers and waits until the query finds no row; answers `count` per second. */
+async function timeUntilNone(
+  client: pg.Client,
+  count: number,
+  workers: readonly Child[],
+  query: string,
+): Promise<number> {
   const started = performance.now()
-  worker.process.kill('SIGCONT')
+  for (const { process } of workers) process.kill('SIGCONT')
   while ((await client.query(query)).rowCount) await pause(POLL_MS)
   return (count * 1000) / (performance.now() - started)
 }
