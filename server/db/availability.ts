@@ -241,8 +241,11 @@ class WatchedClient {
     inner.on('destroy', () => all.delete(this))
     this.client = {
       ...inner,
-      query: (text, values, options) =>
-        this.#ended ? Promise.reject(this.#ended) : wait(inner.query(text, values, named ? options : undefined)),
+      query: (text, values, options) => {
+        // slonik's own error for a connection that is being closed says nothing of a loss.
+        const ended = this.#ended ?? (isClosing(inner) ? lost(away()) : undefined)
+        return ended ? Promise.reject(ended) : wait(inner.query(text, values, named ? options : undefined))
+      },
     }
   }
 
@@ -251,6 +254,10 @@ class WatchedClient {
     this.#ended = reason
     if (this.client.state() === 'IDLE') this.client.destroy().catch(() => {})
   }
+}
+
+function isClosing(client: DriverClient): boolean {
+  return client.state() === 'PENDING_DESTROY' || client.state() === 'DESTROYED'
 }
 
 /** Resolves when the server answers. A refusal that only a running server makes, like that of a full server, is an answer. */

@@ -45,3 +45,15 @@ t.test('a transaction that is idle for too long ends like a lost connection, and
   t.ok(isConnectionLoss(error), String(error))
   t.equal(await db.oneFirst(lock), true, 'the pool goes on')
 })
+
+t.test('a transaction whose connection is being closed ends like one whose connection was lost', async (t) => {
+  await using database = await openTestDatabase()
+  const db = await openDatabase(database.url, { maxConnections: 2 })
+  const closing = transact(db, async (tx) => {
+    const ended = db.end()
+    t.teardown(() => ended)
+    for (;;) await tx.query(sql.type(nothing)`select 1`)
+  })
+  const error = await closing.catch((thrown: unknown) => thrown)
+  t.ok(isConnectionLoss(error), String(error))
+})
