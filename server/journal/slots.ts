@@ -5,7 +5,7 @@ import { LRUCache } from 'lru-cache'
 import { z } from 'zod'
 import { lockAccount } from '../accounts/account.ts'
 import { ownName } from '../accounts/own-names.ts'
-import { type Batcher, openBatcher, READ_GATHER_MS } from '../db/batch.ts'
+import { type Batcher, openReads } from '../db/batch.ts'
 import { column, type Database, nothing, sql, type Tx } from '../db/pool.ts'
 import { utcMilliseconds } from '../db/time.ts'
 import { AppError } from '../errors.ts'
@@ -56,11 +56,7 @@ export function openSlotReads(db: Database): SlotReads {
     updateAgeOnGet: true,
     sizeCalculation: ({ content }) => content.length + 200,
   })
-  return openBatcher((names: SlotName[]) => findSlots(db, names, kept), {
-    batch: MAX_READS,
-    queue: Number.POSITIVE_INFINITY,
-    gatherMs: READ_GATHER_MS,
-  })
+  return openReads((names: SlotName[]) => findSlots(db, names, kept), MAX_READS)
 }
 
 /** `content` is null if the slot has the given digest. */

@@ -1,7 +1,7 @@
 // Payments that are stored already. A caller who sends the signature of a stored payment is its payer, because the
 // signature was checked when the payment was bound. So no call to a chain or a facilitator is needed.
 import { z } from 'zod'
-import { type Batcher, openBatcher, READ_GATHER_MS } from '../db/batch.ts'
+import { type Batcher, openReads } from '../db/batch.ts'
 import { column, type Database, sql } from '../db/pool.ts'
 import { boundPayment, type Facilitator, type PaymentClaim, type PaymentIdentity } from './x402.ts'
 
@@ -53,11 +53,7 @@ export type BindingReads = Batcher<Shown, boolean>
 const MAX_READS = 64
 
 export function openBindingReads(db: Database): BindingReads {
-  return openBatcher((shown: Shown[]) => findBound(db, shown), {
-    batch: MAX_READS,
-    queue: Number.POSITIVE_INFINITY,
-    gatherMs: READ_GATHER_MS,
-  })
+  return openReads((shown: Shown[]) => findBound(db, shown), MAX_READS)
 }
 
 async function findBound(db: Database, shown: Shown[]): Promise<boolean[]> {

@@ -1,7 +1,7 @@
 // Reads the chain for many callers at once. Receipts and tree nodes never change and are cached. The head does: callers that
 // ask at the same time share one query, and it starts after the last of them asked, so none gets a head older than its call.
 import { LRUCache } from 'lru-cache'
-import { openBatcher, READ_GATHER_MS } from '../db/batch.ts'
+import { openReads } from '../db/batch.ts'
 import { atMost } from '../db/cache-bound.ts'
 import type { Database } from '../db/pool.ts'
 import type { Attestation } from '../interface/attestation.ts'
@@ -27,24 +27,13 @@ export interface Reader extends AsyncDisposable {
 const MAX_GROUP = 256
 
 export function openReader(db: Database): Reader {
-  const heads = openBatcher<null, Head>(
-    async (asking) => {
-      const head = await findHead(db)
-      return asking.map(() => head)
-    },
-    { batch: Number.POSITIVE_INFINITY, queue: Number.POSITIVE_INFINITY, gatherMs: READ_GATHER_MS },
-  )
-  const attestations = openBatcher<number, Attestation | null>((serials) => findAttestations(db, serials), {
-    batch: MAX_GROUP,
-    queue: Number.POSITIVE_INFINITY,
-    gatherMs: READ_GATHER_MS,
-  })
+  const heads = openReads<null, Head>(async (asking) => {
+    const head = await findHead(db)
+    return asking.map(() => head)
+  }, Number.POSITIVE_INFINITY)
+  const attestations = openReads<number, Attestation | null>((serials) => findAttestations(db, serials), MAX_GROUP)
   const known = new LRUCache<number, Attestation>(atMost(MAX_ATTESTATIONS))
-  const blocks = openBatcher<Block, Buffer>((asked) => loadBlocks(db, asked), {
-    batch: MAX_GROUP,
-    queue: Number.POSITIVE_INFINITY,
-    gatherMs: READ_GATHER_MS,
-  })
+  const blocks = openReads<Block, Buffer>((asked) => loadBlocks(db, asked), MAX_GROUP)
   let keys: { changes: number; found: Promise<readonly string[]> } | undefined
   return {
     head: () => heads.add(null),

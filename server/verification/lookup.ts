@@ -1,7 +1,7 @@
 // Lookups of stored requests by key, id or payment identifier, and of the result that is served.
 import { createHash } from 'node:crypto'
 import { z } from 'zod'
-import { type Batcher, openBatcher, READ_GATHER_MS } from '../db/batch.ts'
+import { type Batcher, openReads } from '../db/batch.ts'
 import { column, type Database, sql, type Tx } from '../db/pool.ts'
 import { AppError } from '../errors.ts'
 import { type RequestView, requestView, viewColumns } from './request.ts'
@@ -35,11 +35,7 @@ const MAX_READS = 64
 
 /** Reads that arrive while a query runs share the next one. */
 export function openKeyReads(db: Database): KeyReads {
-  return openBatcher((keys: Buffer[]) => findByKeys(db, keys), {
-    batch: MAX_READS,
-    queue: Number.POSITIVE_INFINITY,
-    gatherMs: READ_GATHER_MS,
-  })
+  return openReads((keys: Buffer[]) => findByKeys(db, keys), MAX_READS)
 }
 
 const foundView = requestView.extend({ key_hash: z.string() })
