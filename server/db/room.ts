@@ -1,5 +1,6 @@
 // Detects from the outcome of calls whether Postgres has space to store anything: a database with a full disk answers and
-// refuses writes. Reads still succeed, so a successful call proves nothing; a period without such an error does.
+// refuses writes. Reads still succeed, so a successful call proves nothing; a period without such an error does. No time-out shows it,
+// because the refusal comes at once.
 import { isOutOfRoom } from '../errors.ts'
 
 /** Every process writes its presence more often than this. */
