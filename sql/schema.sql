@@ -140,6 +140,16 @@ create table billing_subscriptions (
   constraint billing_subscriptions_tier_check CHECK ((tier = ANY (ARRAY['free'::text, 'dev'::text, 'pro'::text])))
 );
 
+create table capture_totals (
+  one boolean not null default true,
+  rows bigint not null,
+  bytes bigint not null,
+  constraint capture_totals_bytes_check CHECK ((bytes >= 0)),
+  constraint capture_totals_one_check CHECK (one),
+  constraint capture_totals_pkey PRIMARY KEY (one),
+  constraint capture_totals_rows_check CHECK ((rows >= 0))
+) with (fillfactor=10);
+
 create table captures (
   id uuid not null,
   created_at timestamp with time zone not null default now(),
@@ -866,6 +876,19 @@ CREATE INDEX verification_requests_uncharged ON public.verification_requests USI
 CREATE INDEX verification_requests_working ON public.verification_requests USING btree (changed_at) WHERE (state = ANY (ARRAY['accepted'::text, 'observed'::text, 'assessed'::text, 'settling'::text, 'settled'::text]));
 CREATE INDEX watchdogs_check ON public.watchdogs USING btree (check_at) WHERE (check_at IS NOT NULL);
 
+CREATE OR REPLACE FUNCTION public.count_captures()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$
+begin
+  update capture_totals t
+  set rows = t.rows + changed.sign * changed.rows, bytes = t.bytes + changed.sign * changed.bytes
+  from (
+    select case tg_op when 'INSERT' then 1 else -1 end sign, count(*) rows, coalesce(sum(c.bytes), 0) bytes from changed_captures c
+  ) changed
+  where changed.rows > 0;
+  return null;
+end $function$;
 CREATE OR REPLACE FUNCTION public.count_in_flight(payers_named text[], addresses bytea[], domains text[], asking bytea[])
  RETURNS TABLE(kind text, name text, n bigint, unsettled bigint, seconds double precision, most integer)
  LANGUAGE plpgsql
@@ -1061,6 +1084,8 @@ begin
   taken := true;
   return next;
 end $function$;
+CREATE TRIGGER captures_added AFTER INSERT ON public.captures REFERENCING NEW TABLE AS changed_captures FOR EACH STATEMENT EXECUTE FUNCTION count_captures();
+CREATE TRIGGER captures_deleted AFTER DELETE ON public.captures REFERENCING OLD TABLE AS changed_captures FOR EACH STATEMENT EXECUTE FUNCTION count_captures();
 CREATE TRIGGER operator_actions_constant BEFORE UPDATE ON public.operator_actions FOR EACH ROW EXECUTE FUNCTION refuse_action_change();
 CREATE TRIGGER operator_actions_kept BEFORE DELETE ON public.operator_actions FOR EACH ROW EXECUTE FUNCTION refuse_change();
 CREATE TRIGGER operator_actions_no_truncate BEFORE TRUNCATE ON public.operator_actions FOR EACH STATEMENT EXECUTE FUNCTION refuse_change();

@@ -31,7 +31,7 @@ export interface CapturesOptions {
   maxBytes: number
 }
 
-/** Milliseconds for which a sum of all rows is used; what other processes store meanwhile may exceed the bound. */
+/** Milliseconds for which a read total is used; what other processes store meanwhile may exceed the bound. */
 const SUM_MS = 5000
 /** Milliseconds between two lines of the log about captures that were not kept. */
 const QUIET_MS = 60_000
@@ -168,8 +168,8 @@ export async function findCapture(db: Database, key: KeyObject, id: string): Pro
   return { id, capture, manifest: row.manifest, serial: row.serial }
 }
 
-/** Rows and octets of all captures. */
+/** Rows and octets of all captures, as of the last commit that changed them. */
 export function measureCaptures(db: Database): Promise<{ rows: number; bytes: number }> {
   return db.one(sql.prepared('measure_captures', z.object({ rows: z.number(), bytes: z.number() }))`
-    select count(*) rows, coalesce(sum(bytes), 0)::int8 bytes from captures`)
+    select rows, bytes from capture_totals`)
 }

@@ -5,9 +5,11 @@ import { dropCaptures } from '../../server/evidence/pruning.ts'
 import type { PurchaseResult } from '../../server/interface/claims.ts'
 import { recoveryToken } from '../../server/verification/recovery-token.ts'
 import { openApiHarness } from '../api-harness.ts'
+import { startChild } from '../children.ts'
 import { buy, declareDead, openCrashHarness, run } from '../crash-harness.ts'
 import type { Place } from '../crash-worker.ts'
 import { openLedger } from '../ledger.ts'
+import { until } from '../until.ts'
 import { askEvidence, openPackage } from './purchases.ts'
 
 /** With the captures that each kill leaves without a request. */
@@ -62,4 +64,43 @@ t.test('killed at any place', async (t) => {
     const { rows } = await harness.tables.query('select count(*)::int n from captures')
     t.equal(rows[0].n, results.length)
   })
+
+  // The kill comes while the deletion of a package waits for a lock: of the results that are due, some are read and none is gone.
+  for (const end of ['is given up', 'goes on'] as const)
+    await t.test(`killed while it prunes, and what it had asked the database for ${end}`, async (t) => {
+      const { tables } = harness
+      const kept = async () => {
+        const { rows } = await tables.query(`
+          select count(*) filter (where r.result is not null)::int results, count(c.id)::int packages,
+                 count(*) filter (where (r.result is null) <> (c.id is null))::int torn
+          from verification_requests r left join captures c on c.id = r.capture_id`)
+        return rows[0]
+      }
+      const whole = { results: results.length, packages: results.length, torn: 0 }
+      t.same(await kept(), whole)
+      await tables.query(`update verification_requests set changed_at = changed_at - interval '2 days'`)
+      const client = await tables.connect()
+      await client.query('begin; select from captures order by id limit 1 for update')
+      await using pruning = startChild('test/evidence/pruning-process.ts', harness.env)
+      const backend = await until(async () => {
+        // Not by the client: within a transaction the view does not change.
+        const waiting = `select pid from pg_stat_activity where wait_event_type = 'Lock' and datname = current_database()`
+        return (await tables.query(waiting)).rows[0]?.pid
+      })
+      pruning.kill('SIGKILL')
+      t.same(await pruning.ended, { code: null, signal: 'SIGKILL' })
+      if (end === 'is given up') await tables.query('select pg_terminate_backend($1)', [backend])
+      await client.query('commit')
+      client.release()
+      await until(
+        async () => (await tables.query('select from pg_stat_activity where pid = $1', [backend])).rowCount === 0,
+      )
+      t.same(await kept(), end === 'goes on' ? { results: 0, packages: 0, torn: 0 } : whole)
+      t.same((await tables.query('select count(*)::int n from captures')).rows, [
+        { n: end === 'goes on' ? 0 : results.length },
+      ])
+      const totals = await tables.query('select rows::int, bytes::int from capture_totals')
+      const summed = await tables.query('select count(*)::int rows, coalesce(sum(bytes), 0)::int bytes from captures')
+      t.same(totals.rows, summed.rows, 'the totals are right after any kill')
+    })
 })

@@ -92,6 +92,24 @@ t.test('with captures', async (t) => {
     t.equal((await system.recover(bought.result.request_id, bought.token)).status, 200)
   })
 
+  await t.test('the totals are those of all rows, whatever adds or deletes them', async (t) => {
+    const totals = () => system.sql('select rows::int, bytes::int from capture_totals')
+    const summed = () => system.sql('select count(*)::int rows, coalesce(sum(bytes), 0)::int bytes from captures')
+    const add = (bytes: number) => `insert into captures (id, sealed, bytes) select gen_random_uuid(), 'x', ${bytes}`
+    await system.sql(`${add(7)} from generate_series(1, 5)`)
+    await Promise.all(Array.from({ length: 8 }, (_, n) => system.sql(add(n + 1))))
+    t.same(await totals(), await summed())
+    t.match(await totals(), [{ bytes: 71 }])
+    await t.rejects(system.sql(`with added as (${add(3)} returning bytes) select 1 / (bytes - 3) from added`))
+    t.same(await totals(), await summed(), 'what is not committed does not count')
+    t.match(await (await fetch(system.url('/metrics'))).text(), /^countersign_captures_bytes 71$/m)
+    await system.sql(`delete from captures where bytes > 4`)
+    t.same(await totals(), await summed())
+    t.match(await totals(), [{ rows: 4, bytes: 10 }])
+    await system.sql('delete from captures')
+    t.same(await totals(), [{ rows: 0, bytes: 0 }])
+  })
+
   await t.test('a capture that no request refers to is kept while one may still come, and then deleted', async (t) => {
     await system.sql(`insert into captures (id, sealed, bytes) values (gen_random_uuid(), 'x', 1)`)
     t.equal(await dropCaptures(db, null, 1000), 0)
