@@ -5,7 +5,7 @@ import { EventEmitter } from 'node:events'
 import { Logger as QueueLogger, run, type WorkerEvents } from 'graphile-worker'
 import { openDeliveryLoop, openRounds } from '../server/alerts/delivery-loop.ts'
 import { every } from '../server/db/interval.ts'
-import { endQueuePool, openQueuePool } from '../server/db/queue.ts'
+import { endQueuePool, JOB_ENDS, openQueuePool } from '../server/db/queue.ts'
 import { openSessionLock, type SessionLock } from '../server/db/session-lock.ts'
 import type { Presence } from '../server/operate/presence.ts'
 import { type Logger, openOutage } from '../server/telemetry.ts'
@@ -50,7 +50,7 @@ export async function openRunner(work: Work, options: { concurrency?: number } =
   const runner = await run({
     pgPool: pool,
     events,
-    taskList: buildTasks(work, deliveries),
+    taskList: buildTasks(work, deliveries, halt.signal),
     parsedCronItems: crontab(),
     noHandleSignals: true,
     logger: queueLogger(work.log),
@@ -59,6 +59,7 @@ export async function openRunner(work: Work, options: { concurrency?: number } =
         concurrentJobs: concurrency,
         pollInterval: 1000,
         gracefulShutdownAbortTimeout: DRAIN_MS.abort,
+        ...JOB_ENDS,
         // Jobs that are fetched ahead are locked to this pool; if it is killed, the rescue frees them like running ones.
         localQueue: { size: concurrency + 1, refetchDelay: { durationMs: 20 } },
       },

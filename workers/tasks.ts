@@ -7,10 +7,9 @@ import { pruneAlerts, recallAlerts } from '../server/alerts/outbox.ts'
 import { reconcile } from '../server/billing/reconciliation.ts'
 import { checkCitation } from '../server/citations/check.ts'
 import { wakeDueWatches } from '../server/citations/watch.ts'
-import { isConnectionLoss } from '../server/db/connection-loss.ts'
+import { throughOutages } from '../server/db/interruption.ts'
 import { type JobName, jobs } from '../server/db/jobs.ts'
 import { transact } from '../server/db/pool.ts'
-import { InterruptedError } from '../server/db/queue.ts'
 import { sweep } from '../server/free-work/jobs.ts'
 import { pruneJournals } from '../server/journal/bounds.ts'
 import { expireLooks } from '../server/looks/look.ts'
@@ -27,7 +26,20 @@ import { KEEP_SECONDS } from './retrieval/cache.ts'
 import { forgetObservations } from './retrieval/observation-store-postgres.ts'
 import { forgetOrigins, recallLines } from './retrieval/origins.ts'
 
-export function buildTasks(work: Work, deliveries: DeliveryLoop): TaskList {
+/** @param stopping aborts when the worker has to stop: then no job waits for a database that is away */
+export function buildTasks(work: Work, deliveries: DeliveryLoop, stopping?: AbortSignal): TaskList {
+  /** A task that parses its payload. Throws a ZodError for a payload of another form. */
+  function taskOf<S extends z.ZodType>(
+    schema: S,
+    run: (payload: z.output<S>, helpers: JobHelpers) => Promise<void>,
+  ): Task {
+    return async (payload, helpers) => {
+      const signal = work.liveness.limit(AbortSignal.any([helpers.abortSignal, ...(stopping ? [stopping] : [])]))
+      const parsed = schema.parse(payload)
+      await throughOutages(() => run(parsed, helpers), { db: work.db, job: helpers.job, signal })
+    }
+  }
+
   return {
     verify_request: taskOf(jobs.verify_request, (payload, { job, abortSignal }) =>
       withSubject(payload.request_id, () =>
@@ -87,20 +99,6 @@ export function buildTasks(work: Work, deliveries: DeliveryLoop): TaskList {
       if (pruned + rows > 0) work.log.info({ event: 'pruned', requests: pruned, rows_of_accounts: rows })
     }),
   } satisfies Record<JobName, Task>
-}
-
-/** A task that parses its payload. Throws a ZodError for a payload of another form, and InterruptedError when the database was away. */
-function taskOf<S extends z.ZodType>(
-  schema: S,
-  run: (payload: z.output<S>, helpers: JobHelpers) => Promise<void>,
-): Task {
-  return async (payload, helpers) => {
-    try {
-      await run(schema.parse(payload), helpers)
-    } catch (error) {
-      throw isConnectionLoss(error) ? new InterruptedError(error) : error
-    }
-  }
 }
 
 /** Identifiers must not change, because the queue uses them to store which recurring job has run. */

@@ -5,7 +5,7 @@ import { text } from 'node:stream/consumers'
 import { Logger, run, type TaskList } from 'graphile-worker'
 import pg from 'pg'
 import { readConfig } from '../../server/config.ts'
-import { openQueuePool } from '../../server/db/queue.ts'
+import { JOB_ENDS, openQueuePool } from '../../server/db/queue.ts'
 
 const { databaseUrl = '', workerConcurrency, fixtures } = readConfig()
 /** As many connections as openCore and openRunner have. */
@@ -31,6 +31,7 @@ const runner = await run({
     worker: {
       concurrentJobs: workerConcurrency,
       pollInterval: 1000,
+      ...JOB_ENDS,
       localQueue: { size: workerConcurrency + 1, refetchDelay: { durationMs: 20 } },
     },
   },

@@ -40,7 +40,7 @@ export async function handleFailure(
   if (error instanceof OriginBusyError) return waitForOrigin(error, request, work)
   if (error instanceof AssessorBusyError) return waitForModel(error, request, work)
   if (isThreadShortage(error)) return waitForThread(request, work)
-  // At the last attempt as well: the queue gives the job back, and spends no attempt (see InterruptedError).
+  // At the last attempt as well: the job runs again and spends no attempt (see throughOutages).
   if (isConnectionLoss(error)) throw error
   const mayFail = request.state === 'accepted' || request.state === 'observed' || request.state === 'assessed'
   if (mayFail && error instanceof AppError) return fail(request, work, error)
