@@ -80,6 +80,7 @@ export interface Core extends AsyncDisposable {
 /** Values that tests and `npm start` replace. */
 export interface Overrides {
   log?: Logger
+  metrics?: Metrics
   now?: () => number
   facilitator?: Facilitator
   threads?: Threads
@@ -110,7 +111,7 @@ export async function openCore(config: Config, databaseUrl: string, overrides: O
   const signer = await openSigner(db, seed)
   await checkTail(db)
   const chain = opened.use(openChain(db, signer, { origin: logOrigin(config.baseUrl), now }))
-  const metrics = openMetrics({ process: true })
+  const metrics = overrides.metrics ?? openMetrics({ process: true })
   const facilitator = opened.use(
     overrides.facilitator ?? (await openFacilitator(config, log, { threads: overrides.threads, metrics })),
   )

@@ -16,6 +16,7 @@ import { wrapFetchWithPayment, x402Client } from '@x402/fetch'
 import { generatePrivateKey, privateKeyToAccount } from 'viem/accounts'
 import { z } from 'zod'
 import { verifyResult } from '../client/verification.ts'
+import { openConfiguredVerifier } from '../workers/assessment/choice.ts'
 import { LOCAL_PROCEDURE } from '../workers/assessment/procedure.ts'
 import { findVariables, readConfig } from './config.ts'
 import { migrate } from './db/migrate.ts'
@@ -23,7 +24,7 @@ import { openEmbeddedPostgres } from './embedded/postgres.ts'
 import { makeCa, makeCertificate } from './fixture-tls.ts'
 import { type CompletedResult, completedResult } from './interface/result.ts'
 import { openService } from './service.ts'
-import { openLog } from './telemetry.ts'
+import { openLog, openMetrics } from './telemetry.ts'
 import { describeAssessment } from './verification/offer/offer.ts'
 
 const HOST = 'harbour.test'
@@ -65,13 +66,6 @@ console.log(`\nClaim   ${CLAIM}\nPage    https://${HOST}/`)
 
 step('A database, the API, a worker with its verifier, and HTTPS pages, all on this machine')
 const page = opened.use(await openPage(folder))
-const postgres = await openEmbeddedPostgres({
-  dataDir: folder,
-  durable: false,
-  log: (line) => say(`postgres: ${line}`),
-})
-opened.use(postgres)
-await migrate(postgres.url)
 const config = readConfig({
   ...findVariables(/^(?:ASSESSMENT|VERIFIER_|ANTHROPIC_|OPENAI_)/),
   PORT: '0',
@@ -80,7 +74,18 @@ const config = readConfig({
   RATE_LIMIT_PER_MINUTE: '0',
   ...page.env,
 })
-const service = opened.use(await openService(config, postgres.url, { log: openLog('error') }))
+const log = openLog('error')
+const metrics = openMetrics({ process: true })
+// The weights load on threads of their own, which takes as long as to make the database.
+const verifier = opened.use(openConfiguredVerifier({ config, metrics, log }))
+const postgres = await openEmbeddedPostgres({
+  dataDir: folder,
+  durable: false,
+  log: (line) => say(`postgres: ${line}`),
+})
+opened.use(postgres)
+await migrate(postgres.url)
+const service = opened.use(await openService(config, postgres.url, { log, metrics, verifier }))
 say(`API   ${service.address}`)
 say(`by    ${describeAssessment(config)}`)
 say(`page  https://${HOST}/ (reached at ${page.env.FIXTURE_HOSTS.split('=')[1]}, its CA trusted for this host only)`)

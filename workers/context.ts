@@ -14,7 +14,8 @@ import { buildCompletions, type Completions } from '../server/verification/stage
 import { openSlowFetches, type SlowFetches } from '../server/verification/stages/slow-fetches.ts'
 import { type Step, type StepOutcome, type Steps, writeSteps } from '../server/verification/stages/steps.ts'
 import type { Assessor } from './assessment/assessor.ts'
-import { chooseAssessor } from './assessment/choice.ts'
+import { chooseAssessor, openConfiguredVerifier } from './assessment/choice.ts'
+import type { LocalAssessor } from './assessment/local.ts'
 import { gatedProcedure } from './assessment/procedure.ts'
 import { buildObservationCache, type ObservationCache } from './retrieval/cache.ts'
 import { type BodyMemory, buildBodyMemory } from './retrieval/memory.ts'
@@ -55,8 +56,10 @@ const BODY_BYTES = 96 * 1024 * 1024
 /** Two blocks of the slower chain. */
 const LIVE_SETTLE_SECONDS = 4
 
-/** Replacements for tests. */
+/** Values that tests and the demo replace. */
 export interface WorkOverrides {
+  /** That of `openConfiguredVerifier`, opened before and closed after this by the caller. */
+  verifier?: LocalAssessor | undefined
   assessor?: Assessor
   originLimits?: OriginLimits
   /** Milliseconds after which a fetch leaves its job. */
@@ -78,7 +81,9 @@ export async function openWork(core: Core, overrides: WorkOverrides = {}): Promi
     now: core.now,
     makeId: id.make,
   })
-  const assessor = overrides.assessor ?? (await chooseAssessor(core, threads, opened))
+  const assessor =
+    overrides.assessor ??
+    (await chooseAssessor(core, threads, overrides.verifier ?? opened.use(openConfiguredVerifier(core))))
   const steps = opened.use(
     openBatcher<Step, StepOutcome>((batch) => writeSteps(core.db, batch, core.config.maxInFlightPerPayer), {
       batch: MAX_STEPS,

@@ -10,30 +10,40 @@ import { semanticAssessor } from './semantic/assessor.ts'
 import type { Model } from './semantic/model.ts'
 
 /**
+ * Begins to load the verifier where the configuration uses it: as the assessor, as the second reader of a model, or in place of a
+ * model that is away. Undefined elsewhere.
+ */
+export function openConfiguredVerifier({
+  config: { model, assessment },
+  metrics,
+  log,
+}: Pick<Core, 'config' | 'metrics' | 'log'>): LocalAssessor | undefined {
+  const { kind, fallback, hasSecondReader, verifierThreads } = assessment
+  const isUsed = model ? hasSecondReader || fallback === 'local' : kind === 'local'
+  return isUsed ? openLocalAssessor({ threads: verifierThreads, metrics, log }) : undefined
+}
+
+/**
  * The assessor that the configuration names: `config.model` is set exactly where the assessment is semantic. The model's SDK
- * is loaded with a model only: it is large. What has to be closed is added to `opened`.
+ * is loaded with a model only: it is large.
+ * @param verifier that of `openConfiguredVerifier`
  */
 export async function chooseAssessor(
   { config, metrics, log, secrets }: Core,
   threads: Threads,
-  opened: AsyncDisposableStack,
+  verifier: LocalAssessor | undefined,
 ): Promise<Assessor> {
   const literal = literalAssessor(threads)
   const { model: settings, assessment } = config
-  let local: LocalAssessor | undefined
-  const openLocal = () => {
-    local ??= opened.use(openLocalAssessor({ threads: assessment.verifierThreads, metrics, log }))
-    return local
-  }
-  if (!settings) return assessment.kind === 'local' ? openLocal() : literal
+  if (!settings) return verifier ?? literal
   const { windowTokens, fallback, hasSecondReader } = assessment
   return semanticAssessor({
     model: await openConfiguredModel(settings, { config, metrics, log }),
     threads,
     secret: createHmac('sha256', secrets.observation).update('marks in prompts').digest(),
     windowTokens,
-    second: hasSecondReader ? openLocal() : null,
-    fallback: fallback === 'none' ? null : fallback === 'local' ? openLocal() : literal,
+    second: (hasSecondReader && verifier) || null,
+    fallback: fallback === 'none' ? null : (fallback === 'local' && verifier) || literal,
     metrics,
     log,
   })
