@@ -1,7 +1,7 @@
 // The parts of the processes, opened in order and closed in reverse. Nothing is made at import. Tests open the same parts.
 import { createSecretKey, type KeyObject } from 'node:crypto'
 import { hostname } from 'node:os'
-import { Redis } from 'ioredis'
+import type { Redis } from 'ioredis'
 import { LRUCache } from 'lru-cache'
 import { type CallerCache, openCallerCache } from './accounts/authentication.ts'
 import { buildRateLimits, type RateLimits } from './accounts/rate-limit.ts'
@@ -122,7 +122,7 @@ export async function openCore(config: Config, databaseUrl: string, overrides: O
     now,
     secret: deriveSecret(seed, 'simulated checkout'),
   })
-  const redis = config.redisUrl ? openRedis(config.redisUrl, log) : undefined
+  const redis = config.redisUrl ? (await import('./redis.ts')).openRedis(config.redisUrl, log) : undefined
   if (redis) opened.defer(() => redis.disconnect())
   const closing = opened.move()
   return {
@@ -245,12 +245,13 @@ export async function openApi(core: Core, presence?: Presence): Promise<Api> {
   const changeEvents = opened.use(openChangeListener(core.directUrl, core.log))
   if (core.config.witnesses.length > 0) opened.use(openWitnessing(core.db, core.config.witnesses, core.log))
   const callers = await openCallerCache(core.db)
+  const sharedCounts = core.redis && (await import('./redis.ts')).redisCounts(core.redis)
   const draining = new AbortController()
   const closing = opened.move()
   const api: Api = {
     ...core,
     presence,
-    limits: buildRateLimits(core.config.rateLimitPerMinute, core.redis),
+    limits: buildRateLimits(core.config.rateLimitPerMinute, sharedCounts),
     callers,
     seats: openSeats({ each: CALLER_LIMITS.waiting_calls, all: CALLER_LIMITS.waiting_calls_per_process }),
     admissions,
@@ -275,13 +276,4 @@ export async function openApi(core: Core, presence?: Presence): Promise<Api> {
     [Symbol.asyncDispose]: () => closing.disposeAsync(),
   }
   return api
-}
-
-function openRedis(url: string, log: Logger): Redis {
-  // A call must not wait for a Redis that does not answer: commands fail at once, and the limiter counts in this process.
-  const redis = new Redis(url, { enableOfflineQueue: false, maxRetriesPerRequest: 1, connectTimeout: 5000 })
-  const outage = openOutage(log, 'redis')
-  redis.on('error', (error) => outage.failed(error))
-  redis.on('ready', () => outage.worked())
-  return redis
 }

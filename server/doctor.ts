@@ -1,6 +1,5 @@
 // `cli doctor`: checks the running service by the settings that its processes publish, or without one those of this shell, and gives
 // a cure for each problem. It only reads.
-import { Redis } from 'ioredis'
 import type { Config } from './config.ts'
 import { measureClockSkew } from './db/clock.ts'
 import { findPendingMigrations } from './db/migrate.ts'
@@ -305,16 +304,12 @@ async function checkSettlements(db: Database): Promise<Finding> {
 }
 
 async function checkRedis(url: string): Promise<Finding> {
-  const redis = new Redis(url, { lazyConnect: true, maxRetriesPerRequest: 0, retryStrategy: () => null })
-  redis.on('error', () => {})
+  const { pingRedis } = await import('./redis.ts')
   try {
-    await redis.connect()
-    await redis.ping()
+    await pingRedis(url)
     return { ok: true, subject: 'redis', detail: 'answers' }
   } catch (error) {
     const cure = 'check REDIS_URL; until it answers, each web process counts rate limits by itself'
     return { ok: false, subject: 'redis', detail: errorMessage(error), cure }
-  } finally {
-    redis.disconnect()
   }
 }

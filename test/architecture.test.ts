@@ -213,7 +213,7 @@ t.test('from the web entry nothing reaches a parser of pages or the SDK of a mod
 })
 
 t.test('a process loads a large SDK only where its configuration needs one', async (t) => {
-  const large = /^(@anthropic-ai|stripe|@solana|@opentelemetry)(\/|$)/
+  const large = /^(@anthropic-ai|stripe|@solana|@opentelemetry|ioredis|rate-limiter-flexible)(\/|$)/
   for (const entry of ['server/main.ts', 'workers/main.ts'])
     t.same(
       reachedFrom(entry).filter((module) => large.test(module)),
@@ -225,6 +225,7 @@ t.test('a process loads a large SDK only where its configuration needs one', asy
     'server/payments/chains/solana.ts',
     'workers/assessment/semantic/anthropic.ts',
     'server/tracing/exporter.ts',
+    'server/redis.ts',
   ])
     t.ok(
       reachedFrom(file).some((module) => large.test(module)),

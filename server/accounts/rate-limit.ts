@@ -1,7 +1,5 @@
 // Limits of calls per minute, or hour: of an address, of an account by its tier, of a request that is recovered. With Redis all
 // web processes share one count. While Redis does not answer, each process counts by itself and lets no call pass uncounted.
-import type { Redis } from 'ioredis'
-import { RateLimiterRedis, RateLimiterRes } from 'rate-limiter-flexible'
 import { AppError } from '../errors.ts'
 import { addressKey, networkKey } from './address-key.ts'
 import { type CallCount, CallCounts } from './call-counts.ts'
@@ -54,9 +52,12 @@ const QUOTE_SECONDS = 900
 /** An address with more calls than this many times its limit is flooding. */
 const FLOOD_FACTOR = 10
 
-/** @param perMinute calls of an address; 0 turns off every limit but those of accounts */
-export function buildRateLimits(perMinute: number, redis: Redis | undefined): RateLimits {
-  const build = (name: string, points: number, seconds = 60) => buildLimiter(redis, { name, points, seconds })
+/**
+ * @param perMinute calls of an address; 0 turns off every limit but those of accounts
+ * @param shared counts of all web processes; without it this process counts alone
+ */
+export function buildRateLimits(perMinute: number, shared: SharedCounts | undefined): RateLimits {
+  const build = (name: string, points: number, seconds = 60) => buildLimiter(shared, { name, points, seconds })
   const limiterOf = buildAccountLimiters(build)
   const spendAccount: RateLimits['spendAccount'] = async ({ accountId, tier }, budget) => {
     const refusal = await consume(limiterOf(tier, budget), accountId)
@@ -143,24 +144,29 @@ interface Limiter {
   takeBack(key: string): Promise<void>
 }
 
-function buildLimiter(redis: Redis | undefined, limit: { name: string; points: number; seconds: number }): Limiter {
+interface Limit {
+  name: string
+  points: number
+  seconds: number
+}
+
+/** Makes the count of one limit that several processes share. */
+export type SharedCounts = (limit: Limit) => {
+  /** Counts one call. Null when the count cannot be reached. */
+  add(key: string): Promise<CallCount | null>
+  /** Rejects when the count cannot be reached. */
+  takeBack(key: string): Promise<void>
+}
+
+function buildLimiter(counts: SharedCounts | undefined, limit: Limit): Limiter {
   const { points, seconds } = limit
   const own = new CallCounts({ seconds })
-  if (!redis) return { points, add: async (key) => own.add(key), takeBack: async (key) => own.takeBack(key) }
-  const keyPrefix = `countersign:${limit.name}`
-  const shared = new RateLimiterRedis({ storeClient: redis, points, duration: seconds, keyPrefix })
+  if (!counts) return { points, add: async (key) => own.add(key), takeBack: async (key) => own.takeBack(key) }
+  const shared = counts(limit)
   return {
     points,
-    async add(key) {
-      const counted = await shared.consume(key).catch((refusal) => refusal)
-      if (!(counted instanceof RateLimiterRes)) return own.add(key)
-      return { calls: counted.consumedPoints, msLeft: counted.msBeforeNext }
-    },
-    takeBack: (key) =>
-      shared.reward(key).then(
-        () => {},
-        () => own.takeBack(key),
-      ),
+    add: async (key) => (await shared.add(key)) ?? own.add(key),
+    takeBack: (key) => shared.takeBack(key).catch(() => own.takeBack(key)),
   }
 }
 
