@@ -60,20 +60,28 @@ export interface TableProps {
   rows: readonly (readonly Html[])[]
   /** Text to show when there are no rows. */
   empty?: Html
+  /** Whether each row stands on its own in a narrow window, its cells below each other with the names of their columns. */
+  stacks?: boolean
 }
 
-export function Table({ caption, unseen = false, columns, rows, empty = 'There are none.' }: TableProps): Html {
+/** A table of numbers alone is compared by column, so it scrolls where it does not fit. Any other one of more than three columns stacks. */
+const isForReading = (columns: readonly Column[]) => columns.length > 3 && columns.slice(1).some((one) => !one.number)
+
+export function Table(props: TableProps): Html {
+  const { caption, unseen = false, columns, rows, empty = 'There are none.', stacks = isForReading(columns) } = props
   const align = (column: number) => (columns[column]?.number ? 'number' : undefined)
+  // Cells that are shown as blocks are cells for screen readers by their roles alone.
+  const role = (name: string) => (stacks ? name : undefined)
   if (rows.length === 0) return html`<p class="empty">${empty}</p>`
-  return html`<div class="table" tabindex="0" role="region" aria-label=${caption}><table>
+  return html`<div class=${stacks ? 'table stacks' : 'table'} tabindex="0" role="region" aria-label=${caption}><table role=${role('table')}>
     <caption class=${unseen ? 'unseen' : undefined}>${caption}</caption>
-    <thead><tr>${columns.map(({ name }, n) => html`<th key=${n} scope="col" class=${align(n)}>${name}</th>`)}</tr></thead>
-    <tbody>${rows.map(
+    <thead role=${role('rowgroup')}><tr role=${role('row')}>${columns.map(({ name }, n) => html`<th key=${n} scope="col" role=${role('columnheader')} class=${align(n)}>${name}</th>`)}</tr></thead>
+    <tbody role=${role('rowgroup')}>${rows.map(
       (row, index) =>
-        html`<tr key=${index}>${row.map((cell, n) =>
+        html`<tr key=${index} role=${role('row')}>${row.map((cell, n) =>
           n === 0
-            ? html`<th key=${n} scope="row" class=${align(n)}>${cell}</th>`
-            : html`<td key=${n} class=${align(n)}>${cell}</td>`,
+            ? html`<th key=${n} scope="row" role=${role('rowheader')} class=${align(n)}>${cell}</th>`
+            : html`<td key=${n} role=${role('cell')} data-column=${stacks ? columns[n]?.name : undefined} class=${align(n)}>${cell}</td>`,
         )}</tr>`,
     )}</tbody>
   </table></div>`

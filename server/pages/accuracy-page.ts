@@ -90,7 +90,7 @@ function Quoted({ runs }: { runs: readonly MarkedRun[] }) {
     <p>People annotated which sentences of these pages are evidence for a claim. A quote counts if it contains half of such a sentence.
     BM25, a standard method of search engines, ranks the sentences of the same pages. It quotes every page with one word of the claim, also
     pages without evidence.</p>
-    <${Table} caption="Quotes of annotated evidence" unseen
+    <${Table} caption="Quotes of annotated evidence" unseen stacks=${false}
       columns=${[{ name: 'set' }, { name: 'by' }, ...['first quote', 'first three', 'whole', 'no quote'].map((name) => ({ name, number: true }))]}
       rows=${runs.flatMap((run) =>
         WAYS.map((way) => {
