@@ -39,18 +39,28 @@ function span(seconds: number): string {
   return seconds < 172_800 ? `${Math.round(seconds / 3600)} h` : `${Math.round(seconds / 86_400)} d`
 }
 
-function Now({ status }: Dashboard): Html {
+/** What is open below. Jobs that used up their attempts are among the warnings. */
+function Calm({ status, unresolved, undelivered }: Dashboard): Html {
+  const listed = [
+    ['Payments that are not resolved', unresolved.length],
+    ['Alerts that did not arrive', undelivered.length],
+  ] as const
+  const open = listed.filter(([, count]) => count > 0)
+  if (open.length > 0)
+    return html`<${Notice} tone="open" title="Not everything is done.">${open.map(([what, count]) => `${what}: ${inFigures(count)}.`).join(' ')}<//>`
+  return (
+    status.warnings.length === 0 && html`<${Notice} tone="good" title="Nothing needs you.">No warning at present.<//>`
+  )
+}
+
+function Now(dashboard: Dashboard): Html {
+  const { status } = dashboard
   const { at, warnings, requests, queue, workers, processes, last_hour, last_day, alerts } = status
   const failedShare = ({ settled, failed }: typeof last_hour) =>
     settled + failed === 0 ? 'none ended' : `${inFigures(settled)} charged, ${inFigures(failed)} failed`
   return html`<p class="detail">As of <${ShortTime} ms=${at.getTime()} /> UTC.</p>
-    ${
-      warnings.length === 0
-        ? html`<${Notice} tone="good" title="Nothing needs you.">No warning at present.<//>`
-        : warnings.map(
-            ({ what, cure }) => html`<${Notice} key=${what} tone="bad" title=${`${what}.`}>Cure: ${cure}.<//>`,
-          )
-    }
+    ${warnings.map(({ what, cure }) => html`<${Notice} key=${what} tone="bad" title=${`${what}.`}>Cure: ${cure}.<//>`)}
+    <${Calm} ...${dashboard} />
     <${Figures} figures=${[
       ['at work', inFigures(requests.working)],
       ['oldest', requests.working === 0 ? '–' : span(requests.oldest_seconds)],

@@ -19,6 +19,7 @@ export function Week({ week, spending, failingHosts, refused }: WeekProps): Html
   return html`<${ModelUsed} spending=${spending} />
     <h2>The last week</h2>
     <${Plots} week=${week} spending=${spending} />
+    <h2>Failures and refusals</h2>
     <div class="columns">
       <${Table} caption="Hosts at which requests failed in the last day" empty="No request failed in the last day."
         columns=${[{ name: 'Host' }, { name: 'Failed', number: true }, { name: 'Why' }]}
@@ -37,7 +38,9 @@ export function Week({ week, spending, failingHosts, refused }: WeekProps): Html
 function Plots({ week, spending }: Pick<WeekProps, 'week' | 'spending'>): Html {
   const plots = plotsOf(week, spending)
   const shown = plots.filter(({ series }) => series.some(({ points }) => points.some(({ value }) => value !== null)))
-  const titles = plots.filter((one) => !shown.includes(one)).map(({ title }) => title.toLowerCase())
+  const titles = plots
+    .filter((one) => !shown.includes(one))
+    .map(({ title }) => `${title[0]?.toLowerCase()}${title.slice(1)}`)
   return html`${
     shown.length > 0 &&
     html`<p class="detail">In periods of three hours. A period in which no process recorded anything is a gap.</p>

@@ -211,7 +211,7 @@ t.test('the dashboard in a browser', { skip: noBrowser }, async (t) => {
     const { page } = opened
     await picture(page, 'operator-sign-in-360-light')
     await signIn(opened)
-    t.match(await shown(page, 'main'), /Payments that are not resolved[\s\S]*There are none/)
+    t.match(await shown(page, 'main'), /Nothing needs you\.[\s\S]*Payments that are not resolved[\s\S]*There are none/)
     t.equal(await overflow(page), 0)
     await page.getByRole('link', { name: 'Requests' }).click()
     await page.getByText('No request matches').waitFor()
@@ -269,6 +269,19 @@ t.test('the dashboard in a browser', { skip: noBrowser }, async (t) => {
     t.equal(await overflow(page), 0)
     t.same(await seriousFindings(page), [])
     await picture(page, 'operator-360-dark')
+  })
+
+  await t.test('what is listed as open is said at the top', async (t) => {
+    await system.sql(
+      `update verification_requests set state = 'settling', observation = '{}', assessment = '{}', settlement_intent = json_build_object('at', extract(epoch from now()))
+       where id = $1`,
+      [await order(done)],
+    )
+    await using opened = await visit(browser, system.url('/operator'), { javaScriptEnabled: false })
+    await signIn(opened)
+    const now = await shown(opened.page, '[data-live=now]')
+    t.match(now, /Not everything is done\. Payments that are not resolved: 1\./)
+    t.notMatch(now, 'Nothing needs you')
   })
 
   await t.test('one request as a timeline; an action asks first and is logged', async (t) => {
