@@ -19,8 +19,9 @@ import { type PublishedKey, type Ring, ringsOf, type Trust, type Voucher } from 
  * - `lapsed`: genuine, but no longer in force (leases only).
  * - `bad`: changed, or not what it says.
  * - `unsigned`: an answer without a receipt, so there is nothing to verify.
+ * - `unread`: an evidence package, which other programs check.
  */
-export type Status = 'good' | 'published' | 'stranger' | 'lapsed' | 'bad' | 'unsigned'
+export type Status = 'good' | 'published' | 'stranger' | 'lapsed' | 'bad' | 'unsigned' | 'unread'
 
 export interface Report {
   /** E.g. `a completed result`. */
@@ -49,6 +50,7 @@ export async function examine(
   now = Date.now(),
 ): Promise<Report> {
   const subject = await identify(chunks)
+  if (subject.text.startsWith(ZIP_MARK)) return { ...PACKAGE, facts: [], checks: [], value: undefined, key: null }
   const { failure } = describeDocument(subject.text)
   const { value, kind } = subject
   const facts = describe(value, subject.text)
@@ -57,6 +59,12 @@ export async function examine(
   const judged = await judge(subject, trust, now)
   return { ...named, ...judged, kind: judged.kind ?? kind }
 }
+
+/** How a ZIP file begins. Evidence packages are such files, and nothing else that the service makes. */
+const ZIP_MARK = 'PK\u0003\u0004'
+
+/** Checking one needs the code of the service and the verifier, so a person is told what does. */
+const PACKAGE = { kind: 'an evidence package', status: 'unread', failure: null } as const
 
 interface Subject {
   kind: string

@@ -69,15 +69,17 @@ const TONES: Record<Status, Tone> = {
   lapsed: 'plain',
   bad: 'refuted',
   unsigned: 'plain',
+  unread: 'plain',
 }
 
 export const HEADLINES: Record<Status, string> = {
   good: 'Genuine',
-  published: 'Genuine, if you trust this service',
+  published: 'Genuine: signed by this service',
   stranger: 'Unchanged, but signed with an unknown key',
   lapsed: 'Genuine, but no longer in force',
   bad: 'Not genuine',
   unsigned: 'Nothing to verify',
+  unread: 'Not checked here',
 }
 
 /** Whether it is genuine, and why or why not. */
@@ -96,11 +98,16 @@ function Summary({ report, service }: ReportProps): Html {
     case 'good':
       return html`<p>It is unchanged since it was signed, and the key is one that you pinned.</p>`
     case 'published':
-      return html`<p>It is unchanged since it was signed, with a key that ${host ?? 'this service'} publishes. To trust no
-        service, give the key that its owner told you under “Pin the keys that you trust”.</p>`
+      return html`<p>It is unchanged since it was signed, with a key that ${host ?? 'this service'} publishes as its own. To check that
+        without taking its word for it, pin the key that its owner told you by another way, under “Pin the keys that you trust”.</p>`
     case 'stranger':
       return html`<p>Nothing was changed since it was signed. But the key is not one that you pinned
         ${host ? ` or that ${host} publishes` : ''}: anyone can make a key and sign with it.</p>`
+    case 'unread':
+      return html`<p>This page checks the result that the package belongs to, not the package. <code>countersign replay PACKAGE
+        RESULT</code> does the whole verification again from both, offline.${
+          service && html` <a href="/guide/auditing#redo-a-verification-offline">How to</a>`
+        }</p>`
     case 'unsigned':
       return html`<p>This answer of the service has no receipt, so no key vouches for it.</p>`
     default:

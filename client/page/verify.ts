@@ -74,7 +74,7 @@ function Intake({ service, onTake }: IntakeProps) {
     <p><label for="text">Or paste it here${service ? ', or type the serial of a receipt' : ''}</label>
       <textarea id="text" rows="4" spellcheck=${false} autocomplete="off" value=${text}
         onInput=${({ currentTarget }: { currentTarget: HTMLTextAreaElement }) => setText(currentTarget.value)}></textarea></p>
-    <p class="actions"><button type="submit">Check it</button></p>
+    <p class="actions"><button type="submit">Verify it</button></p>
   </form>`
 }
 

@@ -43,7 +43,7 @@ t.test('the policy of /verify, and of no other page, lets WebAssembly run', asyn
 async function check(page: Page, result: unknown) {
   await page.evaluate(() => document.getElementById('standing')?.setAttribute('id', 'before'))
   await page.fill('#text', JSON.stringify(result))
-  await page.getByRole('button', { name: 'Check it' }).click()
+  await page.getByRole('button', { name: 'Verify it' }).click()
   await page.waitForSelector('#standing')
 }
 

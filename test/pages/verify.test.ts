@@ -21,7 +21,7 @@ async function check(page: Page, text: string): Promise<string> {
   // The last report must not be taken for this one.
   await page.evaluate(() => document.getElementById('standing')?.setAttribute('id', 'before'))
   await page.fill('#text', text)
-  await page.getByRole('button', { name: 'Check it' }).click()
+  await page.getByRole('button', { name: 'Verify it' }).click()
   await page.waitForSelector('#standing')
   return shown(page, '.standing')
 }
@@ -62,7 +62,7 @@ t.test('in a browser', { skip: noBrowser }, async (t) => {
   await t.test('a bought result is genuine, and says what it is', async (t) => {
     await using opened = await visit(browser, system.url('/verify'))
     const { page, requests, complaints, transferred } = opened
-    t.match(await check(page, result), /Genuine, if you trust this service/)
+    t.match(await check(page, result), /Genuine: signed by this service/)
     const said = await shown(page, '.result-card')
     for (const words of ['The harbour was opened in 1874.', system.site.url('/harbour'), 'no money moved'])
       t.ok(said.includes(words), words)
@@ -217,6 +217,11 @@ t.test('in a browser', { skip: noBrowser }, async (t) => {
     t.match(await check(page, refused), /Nothing to verify/)
     t.match(await shown(page, '.facts'), /asked for a payment\. Nothing was charged/)
     t.match(await check(page, 'nonsense'), /Not genuine[\s\S]*not JSON/)
+    await page.evaluate(() => document.getElementById('standing')?.setAttribute('id', 'before'))
+    const zip = Buffer.from('PK\u0003\u0004\u0014\u0000 and so on')
+    await page.setInputFiles('input[type=file]', { name: 'package.wacz', mimeType: 'application/zip', buffer: zip })
+    await page.waitForSelector('#standing')
+    t.match(await shown(page, '.standing'), /an evidence package\.\s+Not checked here[\s\S]*countersign replay/)
     const lease = vectors('lease')
     await pin(page, lease.keys)
     t.match(await check(page, JSON.stringify(lease.cases[0].answer)), /a lease/)
@@ -289,7 +294,7 @@ async function testSingleFile(t: Test, browser: Browser, result: string) {
   t.match(await check(page, JSON.stringify(cases[0].result)), /^Genuine$/m)
   t.match(await check(page, JSON.stringify(cases[3].result)), /Not genuine/)
   await page.fill('#text', '1')
-  await page.getByRole('button', { name: 'Check it' }).click()
+  await page.getByRole('button', { name: 'Verify it' }).click()
   await page.waitForSelector('text=can only be looked up on the page of a service')
   t.same(requests.slice(1), [], 'nothing but the file itself')
   t.same(complaints, [])
