@@ -16,7 +16,7 @@ export function KeysSection({ client }: SectionProps): Html {
     const made = await client.createApiKey({ kind: kind as ApiKeyKind, ...(label && { label }) })
     setSecret({ what: `The new key ${label || kind}`, text: made.api_key, file: `countersign-${label || kind}.key` })
   }
-  return html`<p>To change a key without a gap: make a new one, give it to your programs, and end the old one in a day. A lost key cannot be
+  return html`<p>To change an API key without a gap: make a new one, give it to your programs, and end the old one in a day. A lost key cannot be
       recovered.</p>
     <${OnceShown} secret=${secret} />
     <${Entry} title="Make a key" button="Make it" submit=${make} onDone=${loaded.reload}>

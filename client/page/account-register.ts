@@ -41,7 +41,7 @@ export function RegisterForm({ plans, clientWith, onOpen, onMade }: RegisterProp
     return html`<${KeepIt} ...${made} onKept=${() => onOpen({ client: clientWith(made.apiKey), handle: made.handle })} />`
   return html`<form class="door" onSubmit=${register} aria-labelledby="register" novalidate>
     <h2 id="register">Make an account</h2>
-    <p>It costs nothing and asks for no e-mail address: its key, shown once, is the only way in. ${tierInWords('free', plans)} Alerts go to webhooks with https.</p>
+    <p>It costs nothing and asks for no e-mail address: its API key, shown once, is the only way in. ${tierInWords('free', plans)} Alerts go to webhooks with https.</p>
     <${Field} id="handle" label="Handle" required hint="A name for the account, of a-z, 0-9, - and _. It is public: receipts that you ask for name it." problem=${problem} />
     <p class="actions"><button type="submit" disabled=${isBusy}>Make the account</button></p>
   </form>`
@@ -62,11 +62,11 @@ function KeepIt({ handle, apiKey, onKept }: { handle: string; apiKey: string; on
   const goOn = (event: Event) => {
     event.preventDefault()
     if (isKept) onKept()
-    else setProblem('Keep the key first, and say so here.')
+    else setProblem('Keep the API key first, and say so here.')
   }
   return html`<form class="door" onSubmit=${goOn} aria-labelledby="kept" novalidate>
-    <h2 id="kept" tabindex="-1" ref=${(heading: HTMLElement | null) => !isKept && !problem && heading?.focus()}>Keep the key of ${handle}</h2>
-    <p>Everyone who has this key can use the account, and a lost key cannot be recovered.</p>
+    <h2 id="kept" tabindex="-1" ref=${(heading: HTMLElement | null) => !isKept && !problem && heading?.focus()}>Keep the API key of ${handle}</h2>
+    <p>Everyone who has this API key can use the account, and a lost one cannot be recovered.</p>
     <${OnceShown} secret=${{ what: `The key of ${handle}`, text: apiKey, file: `countersign-${handle}.key` }} />
     <p><label class="check"><input type="checkbox" id="is-kept" checked=${isKept} aria-describedby="kept-problem" aria-invalid=${problem ? 'true' : undefined}
       onChange=${() => {

@@ -58,7 +58,7 @@ function KeyForm({ clientWith, onOpen }: KeyFormProps): Html {
     event.preventDefault()
     const key = field.current?.value.trim() ?? ''
     if (key === '') {
-      setProblem('Enter the key.')
+      setProblem('Enter the API key.')
       return
     }
     setBusy(true)
@@ -96,7 +96,7 @@ const SECTIONS: readonly (readonly [name: string, view: (props: SectionProps) =>
   ['Citations', CitationsSection],
   ['Receipts', ReceiptsSection],
   ['Journal', JournalSection],
-  ['Keys', KeysSection],
+  ['API keys', KeysSection],
 ]
 
 function Sections({ client, handle, plans, onForget }: Opened & { plans: Plans; onForget(): void }): Html {
@@ -104,7 +104,7 @@ function Sections({ client, handle, plans, onForget }: Opened & { plans: Plans; 
   const [tier, setTier] = useState<Tier>('free')
   const View = useMemo(() => SECTIONS.find(([one]) => one === name)?.[1], [name])
   return html`<p class="signed-in">Account: <strong>${handle}</strong>
-      <button type="button" class="quiet" onClick=${onForget}>Sign out: forget the key</button></p>
+      <button type="button" class="quiet" onClick=${onForget}>Sign out: forget the API key</button></p>
     <nav class="sections" aria-label="Sections of the account">${SECTIONS.map(
       ([one]) =>
         html`<button key=${one} type="button" class="quiet" aria-current=${one === name ? 'page' : undefined} onClick=${() => setName(one)}>${one}</button>`,

@@ -112,12 +112,12 @@ function Refused({ failure, requestId }: { failure: Failure; requestId: string }
       ['Error code', html`<code>${failure.code}</code>`],
       ['Request', html`<code>${requestId}</code>`],
     ]} />
-    <${Elsewhere} />`
+    <${Elsewhere} hasReceipt=${failure.status === 410} />`
 }
 
 /** What the receiver of a link that shows nothing can still do. */
-function Elsewhere(): Html {
-  return html`<p class="actions"><a class="button quiet" href="/verify">Check a saved result</a><a class="button quiet" href="/chain">Find its receipt</a></p>`
+function Elsewhere({ hasReceipt = true }: { hasReceipt?: boolean }): Html {
+  return html`<p class="actions"><a class="button quiet" href="/verify">Verify a saved result</a>${hasReceipt && html`<a class="button quiet" href="/chain">Find its receipt</a>`}</p>`
 }
 
 interface ShownProps {

@@ -39,7 +39,7 @@ export function errorPage(site: Site, path: string, { status, code, message, ret
 
 function nextStep(code: string, retryable: boolean): string {
   if (code === 'unauthenticated')
-    return 'This address is for programs, which send a key. In a browser, open your account with its key, or make one there.'
+    return 'This address is for programs, which send an API key. In a browser, open your account with its API key, or make one there.'
   if (code === 'not_found') return 'Look for it from the front page, or search the guide.'
   return retryable
     ? 'The same call may work later.'

@@ -29,11 +29,11 @@ export function frontPage(site: Site, { capabilities, offer, example, trying }: 
   return renderPage(site, {
     title: 'Countersign',
     path: '/',
-    description: `Check what your AI agent says a web page says. ${offer.summary}`,
+    description: `${HEADLINE}. ${offer.summary}`,
     ...(trying.enabled && { scripts: ['try'] as const }),
     body: html`<div class="hero">
         <div>
-          <h1>Check what your AI agent says a web page says</h1>
+          <h1>${HEADLINE}</h1>
           <p class="lead">${LEADS[offer.assessment]}</p>
           ${offer.closed && html`<${Notice} tone="open" title="Closed.">${offer.closed}<//>`}
           ${
@@ -51,6 +51,8 @@ export function frontPage(site: Site, { capabilities, offer, example, trying }: 
       <${Proof} result=${example} />`,
   })
 }
+
+const HEADLINE = 'Check the sources that your AI agent cites'
 
 /** What an answer is, by the assessment in force. */
 const LEADS: Record<Offer['assessment'], string> = {

@@ -98,7 +98,9 @@ function Heights({ y, format }: { y: Scales['y']; format: (value: number) => str
 }
 
 function Axes({ scales: { x, y } }: { scales: Scales }): Html {
-  const label = x.tickFormat(X_TICKS)
+  const format = x.tickFormat(X_TICKS)
+  // The first of a month would be its name alone, beside days that have a number.
+  const label = (at: Date) => format(at).replace(/^([A-Z][a-z]{2})[a-z]*$/, (_, month) => `${month} 01`)
   return html`<g class="plot-axes" aria-hidden="true">
     ${y.ticks(Y_TICKS).map((value) => html`<line key=${value} x1="0" x2="100%" y1=${pixels(y(value))} y2=${pixels(y(value))} />`)}
     ${x.ticks(X_TICKS).map(

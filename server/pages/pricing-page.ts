@@ -28,6 +28,8 @@ export function pricingPage(site: Site, capabilities: Capabilities, calculation:
       <p class="lead">A verification is the signed answer whether one web page says what is claimed. You pay for each one, without an account. Accounts are for other tools, and free to begin with.${site.canTry && html` <a href="/try">Try it for nothing</a>`}</p>
       ${
         payment_mode !== 'mainnet' &&
+        // A public service in offline mode says so above every page.
+        !site.offlinePublic &&
         html`<${Notice} tone="open" title=${`This service runs in ${payment_mode} mode.`}>${
           payment_mode === 'offline'
             ? 'No money moves: payments and subscriptions are simulated.'

@@ -2,6 +2,7 @@
 // in the log. Also the results of the search for receipts.
 import { type Html, html } from '../../client/page/html.ts'
 import { Code, Facts, inFigures, Notice, Time } from '../../client/page/parts.ts'
+import { CAPTURE_REQUESTED_BY } from '../evidence/manifest.ts'
 import type { Attestation } from '../interface/attestation.ts'
 import type { Inclusion } from '../receipts/tree.ts'
 import { renderPage, type Site } from './layout.ts'
@@ -61,6 +62,7 @@ const MADE_FOR: Readonly<Record<string, string>> = {
   watchdog: 'an alert of a watchdog',
   'citation-watch': 'an alert about a quote',
   'key-rotation': 'a new signing key',
+  [CAPTURE_REQUESTED_BY]: 'the evidence of a verification',
 }
 
 /** The same as a sentence. */
@@ -74,6 +76,7 @@ const MEANINGS: Readonly<Record<string, string>> = {
   watchdog: 'It belongs to an alert of a watchdog.',
   'citation-watch': 'It belongs to an alert about a quote on a page.',
   'key-rotation': 'It introduces a new signing key.',
+  [CAPTURE_REQUESTED_BY]: 'It belongs to what was captured of a page for a verification: every request and response.',
 }
 
 interface NeighboursProps {

@@ -49,9 +49,9 @@ t.test('the account page in a browser', { skip: noBrowser }, async (t) => {
     await open(opened, other)
     await page.waitForSelector('.meters')
     t.match(await shown(page, '.meters'), /Active leases\s+0 of 1/)
-    for (const name of ['Watchdogs', 'Leases', 'Citations', 'Receipts', 'Journal', 'Keys']) {
+    for (const name of ['Watchdogs', 'Leases', 'Citations', 'Receipts', 'Journal', 'API keys']) {
       await go(opened, name)
-      if (name !== 'Keys') t.match(await shown(page, 'main'), /will be here/, name)
+      if (name !== 'API keys') t.match(await shown(page, 'main'), /will be here/, name)
       t.equal(await overflow(page), 0, name)
     }
     t.same(complaints, [])
@@ -85,7 +85,7 @@ t.test('the account page in a browser', { skip: noBrowser }, async (t) => {
     t.same(await seriousFindings(page), [])
     await picture(page, 'account-key-1440-light')
     await page.getByRole('button', { name: 'Go on to the account' }).click()
-    t.match(await shown(page, '#kept-problem'), /Keep the key first/)
+    t.match(await shown(page, '#kept-problem'), /Keep the API key first/)
     const [file] = await Promise.all([
       page.waitForEvent('download'),
       page.getByRole('button', { name: 'Save it as a file' }).click(),
@@ -256,7 +256,7 @@ t.test('the account page in a browser', { skip: noBrowser }, async (t) => {
     await page.getByRole('button', { name: 'Yes, replace it' }).click()
     t.equal((await replaced).status(), 200)
 
-    await go(opened, 'Keys')
+    await go(opened, 'API keys')
     await page.click('text=Make a key')
     await page.selectOption('#kind', 'heartbeat')
     await page.fill('#label', 'robot')
@@ -284,7 +284,7 @@ t.test('the account page in a browser', { skip: noBrowser }, async (t) => {
       [],
     )
     t.same(complaints, [])
-    await page.getByRole('button', { name: 'Forget the key' }).click()
+    await page.getByRole('button', { name: 'Forget the API key' }).click()
     t.ok(await page.isVisible('#api-key'))
   })
 

@@ -295,7 +295,7 @@ t.test('in a browser', { skip: noBrowser }, async (t) => {
   const browser = await sharedBrowser()
   t.match(
     await inspect(t, browser, system.url('/'), 'front'),
-    /Check what your AI agent says a web page says[\s\S]*A result looks like this[\s\S]*As an agent[\s\S]*What it costs[\s\S]*Proof/,
+    /Check the sources that your AI agent cites[\s\S]*A result looks like this[\s\S]*As an agent[\s\S]*What it costs[\s\S]*Proof/,
   )
   t.match(
     await inspect(t, browser, system.url('/pricing'), 'pricing'),

@@ -3,12 +3,27 @@
 import { readFile } from 'node:fs/promises'
 import t from 'tap'
 import { HEADLINES } from '../../client/page/report-view.ts'
+import { CAPTURE_REQUESTED_BY } from '../../server/evidence/manifest.ts'
+import { madeFor } from '../../server/pages/receipt-page.ts'
 import { recoveryToken } from '../../server/verification/recovery-token.ts'
 import { noBrowser, overflow, picture, seriousFindings, sharedBrowser, shown, visit } from '../browser.ts'
 import type { Page } from '../site.ts'
 import { PAGE, payingFetch, startSystem } from '../system.ts'
 
 const NARROW_DARK = { viewport: { width: 360, height: 740 }, colorScheme: 'dark' } as const
+
+t.test('a receipt that the service made for itself is never said to be of an account', async (t) => {
+  for (const name of [
+    'source-verification',
+    CAPTURE_REQUESTED_BY,
+    'lease',
+    'watchdog',
+    'citation-watch',
+    'key-rotation',
+  ])
+    t.notMatch(madeFor(name), /^account/, name)
+  t.equal(madeFor('kelby'), 'account kelby')
+})
 
 t.test('results and receipts in a browser', { skip: noBrowser }, async (t) => {
   // A page that is not served before a test says so keeps its request pending.
@@ -85,17 +100,16 @@ t.test('results and receipts in a browser', { skip: noBrowser }, async (t) => {
     })
     const failed = await other.json()
     const tokenOf = (id: string) => recoveryToken(system.service.api.secrets.recovery, id)
-    t.match(
-      await at(failed.request_id, tokenOf(failed.request_id)),
-      /The verification failed\. Nothing was charged[\s\S]*source_http_status/,
-    )
+    const said = await at(failed.request_id, tokenOf(failed.request_id))
+    t.match(said, /The verification failed\. Nothing was charged[\s\S]*source_http_status/)
+    t.notMatch(said, 'Find its receipt', 'it has none')
 
     await system.sql(
       `update verification_requests set result = null, state = 'expired', body = null, settlement = null where id = $1`,
       [result.request_id],
     )
     system.service.api.results.clear()
-    t.match(await at(result.request_id, token), /The result is no longer kept/)
+    t.match(await at(result.request_id, token), /The result is no longer kept[\s\S]*Find its receipt/)
 
     const waiting = await system.ask({
       key: 'a-result-that-waits',
