@@ -23,8 +23,8 @@ import { ownVersion } from './own-version.ts'
 import { PINS, readTrusted } from './pins.ts'
 import { writeStatement } from './replay-statement.ts'
 import { signatureCheck } from './signature-check.ts'
-import { loadPageReader, recompute } from './verify-recompute.ts'
-import { systemRoots } from './verify-timestamps.ts'
+import { loadPageReader, recompute } from './verify/recompute.ts'
+import { systemRoots } from './verify/timestamps.ts'
 
 export const replay = command({
   summary: 'redo a verification offline, from its evidence package and its result',

@@ -3,7 +3,7 @@
 import { join } from 'node:path'
 import t, { type Test } from 'tap'
 import { systemClock } from '../../client/clock.ts'
-import { verifyCitations } from '../../client/commands/check-verdicts.ts'
+import { verifyCitations } from '../../client/commands/check/verdicts.ts'
 import type { Judged } from '../../client/report/judgement.ts'
 import { askFor, buildWallet, lose, openFolder, openShop, posts, type Shop } from './batch-desk.ts'
 

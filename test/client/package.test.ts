@@ -6,7 +6,7 @@ import { pack, run, succeed } from './packing.ts'
 
 const root = join(import.meta.dirname, '../..')
 const read = (path: string) => readFileSync(join(root, path), 'utf8')
-const files = globSync('{,batch/,chain/,commands/,evidence/,operations/,report/,wrappers/}*.ts', {
+const files = globSync('{,batch/,chain/,commands/,commands/*/,evidence/,operations/,report/,wrappers/}*.ts', {
   cwd: join(root, 'client'),
 })
 /** The command line. */

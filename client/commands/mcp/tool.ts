@@ -1,7 +1,7 @@
 // What the tools of `countersign mcp` have in common: their form, and answers that are short enough for a model.
 import type { CallToolResult, InputRequiredResult, Tool } from '@modelcontextprotocol/server'
-import { visible } from '../arguments.ts'
-import { note } from './output.ts'
+import { visible } from '../../arguments.ts'
+import { note } from '../output.ts'
 
 export type ToolOutcome = CallToolResult | InputRequiredResult
 

@@ -1,17 +1,17 @@
 // `countersign check --html`: the outcome as one page, which needs no other file and no network.
 import { readFile } from 'node:fs/promises'
-import { toJson } from '../report/format-data.ts'
-import type { Outcome } from '../report/outcome.ts'
+import { toJson } from '../../report/format-data.ts'
+import type { Outcome } from '../../report/outcome.ts'
 
 /** Where the outcome goes in the page. It cannot be in a script or a style. */
 const PLACE = 'data-check=""'
 
 /** The page without an outcome. The package brings it; a checkout of the sources makes it. */
 export async function readCheckPage(): Promise<string> {
-  const packed = await readFile(new URL('../check.html', import.meta.url), 'utf8').catch(() => null)
+  const packed = await readFile(new URL('../../check.html', import.meta.url), 'utf8').catch(() => null)
   if (packed !== null) return packed
   // Not a fixed name, so that the package does not bring the bundler.
-  const builder = new URL('../page/build.ts', import.meta.url).href
+  const builder = new URL('../../page/build.ts', import.meta.url).href
   const { buildCheckPage } = (await import(builder)) as { buildCheckPage(): Promise<string> }
   return buildCheckPage()
 }

@@ -1,10 +1,10 @@
 // Recomputes the verdict of a result with the package `countersign-verifier`, which holds the procedure and the weights. It is
 // loaded only here: the client works without it.
-import { MissingError } from '../arguments.ts'
-import type { Check } from '../checks.ts'
-import type { PageReader } from '../evidence/replay.ts'
-import { compareVerdicts, type Recomputed, recomputableIn } from '../recomputation.ts'
-import { parseJson } from '../verification.ts'
+import { MissingError } from '../../arguments.ts'
+import type { Check } from '../../checks.ts'
+import type { PageReader } from '../../evidence/replay.ts'
+import { compareVerdicts, type Recomputed, recomputableIn } from '../../recomputation.ts'
+import { parseJson } from '../../verification.ts'
 
 /** What the package exports, as far as it is used here. */
 interface VerifierPackage {

@@ -8,16 +8,16 @@ import {
   type ServerContext,
 } from '@modelcontextprotocol/server'
 import { serveStdio } from '@modelcontextprotocol/server/stdio'
-import { UsageError } from '../arguments.ts'
-import { CountersignError } from '../client.ts'
-import { explained } from './buying.ts'
-import { fromEnvironment } from './environment.ts'
-import { buildChecks } from './mcp-checks.ts'
-import { buildPaidTool } from './mcp-purchase.ts'
-import { failed, type McpTool, type ToolContext, type ToolOutcome } from './mcp-tool.ts'
-import { Purse, type PurseOptions } from './purchasing.ts'
-import { readApiKey, serviceUrl } from './toolkit.ts'
-import { Trust } from './trust.ts'
+import { UsageError } from '../../arguments.ts'
+import { CountersignError } from '../../client.ts'
+import { explained } from '../buy/buying.ts'
+import { fromEnvironment } from '../environment.ts'
+import { Purse, type PurseOptions } from '../purchasing.ts'
+import { readApiKey, serviceUrl } from '../toolkit.ts'
+import { Trust } from '../trust.ts'
+import { buildChecks } from './checks.ts'
+import { buildPaidTool } from './purchase.ts'
+import { failed, type McpTool, type ToolContext, type ToolOutcome } from './tool.ts'
 
 export interface McpOptions extends PurseOptions {
   key?: string

@@ -1,13 +1,13 @@
 // The output of `countersign batch`: what it has read and the cost, its progress, and the outcome.
-import { progressBar, visible } from '../arguments.ts'
-import type { Budget } from '../batch/budget.ts'
-import { affordable, costOf, groupByPage, type Item } from '../batch/groups.ts'
-import { formatUsd } from '../batch/money.ts'
-import type { OutputFiles } from '../batch/output-files.ts'
-import type { Row, Rows } from '../batch/rows.ts'
-import type { Run } from '../batch/run.ts'
-import type { Capabilities } from '../operations/discovery.ts'
-import { json, note, print } from './output.ts'
+import { progressBar, visible } from '../../arguments.ts'
+import type { Budget } from '../../batch/budget.ts'
+import { affordable, costOf, groupByPage, type Item } from '../../batch/groups.ts'
+import { formatUsd } from '../../batch/money.ts'
+import type { OutputFiles } from '../../batch/output-files.ts'
+import type { Row, Rows } from '../../batch/rows.ts'
+import type { Run } from '../../batch/run.ts'
+import type { Capabilities } from '../../operations/discovery.ts'
+import { json, note, print } from '../output.ts'
 
 interface Plan {
   /** The rows that are bought; the others ask the same as one of these. */

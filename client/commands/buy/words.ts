@@ -1,13 +1,13 @@
 // What a purchase prints for people: verdicts, quotes with links, flags, receipt, and whether the result is proved.
-import { visible } from '../arguments.ts'
-import type { Bought } from '../batch/purchase.ts'
-import { textFragmentUrl } from '../citation.ts'
-import { inWords } from '../document-words.ts'
-import { flagInWords } from '../flag-words.ts'
-import type { ClaimResult, ClaimSupport, PurchaseResult } from '../result.ts'
-import { verdictInWords } from '../verdict-words.ts'
-import { paint } from './output.ts'
-import type { Proof } from './trust.ts'
+import { visible } from '../../arguments.ts'
+import type { Bought } from '../../batch/purchase.ts'
+import { textFragmentUrl } from '../../citation.ts'
+import { inWords } from '../../document-words.ts'
+import { flagInWords } from '../../flag-words.ts'
+import type { ClaimResult, ClaimSupport, PurchaseResult } from '../../result.ts'
+import { verdictInWords } from '../../verdict-words.ts'
+import { paint } from '../output.ts'
+import type { Proof } from '../trust.ts'
 
 type Paint = (colour: 'green' | 'red' | 'yellow' | 'bold', text: string) => string
 

@@ -1,14 +1,14 @@
 // The tool `verify_source`: buys as `countersign buy` does, within the budget, and asks a person first where the host can.
 import { acceptedContent, inputRequired } from '@modelcontextprotocol/server'
-import { UsageError } from '../arguments.ts'
-import { formatUsd } from '../batch/money.ts'
-import type { SourceQuestion } from '../batch/order.ts'
-import type { Bought, Ending } from '../batch/purchase.ts'
-import { citableResults, textFragmentUrl } from '../citation.ts'
-import { flagInWords } from '../flag-words.ts'
-import { clip, failed, type McpTool, said, type ToolContext, type ToolOutcome, textOf } from './mcp-tool.ts'
-import type { Offer, Purse } from './purchasing.ts'
-import { type Proof, unproved } from './trust.ts'
+import { UsageError } from '../../arguments.ts'
+import { formatUsd } from '../../batch/money.ts'
+import type { SourceQuestion } from '../../batch/order.ts'
+import type { Bought, Ending } from '../../batch/purchase.ts'
+import { citableResults, textFragmentUrl } from '../../citation.ts'
+import { flagInWords } from '../../flag-words.ts'
+import type { Offer, Purse } from '../purchasing.ts'
+import { type Proof, unproved } from '../trust.ts'
+import { clip, failed, type McpTool, said, type ToolContext, type ToolOutcome, textOf } from './tool.ts'
 
 const DESCRIPTOR: McpTool['descriptor'] = {
   name: 'verify_source',

@@ -1,7 +1,7 @@
 // `countersign mcp`: its options and its help. `mcp-run.ts` runs it.
-import { PURCHASE } from './buy.ts'
-import { command } from './command.ts'
-import { ACCOUNT } from './toolkit.ts'
+import { PURCHASE } from '../buy/buy.ts'
+import { command } from '../command.ts'
+import { ACCOUNT } from '../toolkit.ts'
 
 export const mcp = command({
   summary: 'serve tools that pay, for hosts of MCP that cannot',
@@ -19,5 +19,5 @@ export const mcp = command({
   exitStatus: '0 the host has closed the connection, 2 wrong usage, 130 ended by a signal.',
   json: false,
   options: { ...PURCHASE, key: ACCOUNT.key },
-  run: async (_, options) => (await import('./mcp-run.ts')).runMcp(options),
+  run: async (_, options) => (await import('./run.ts')).runMcp(options),
 })

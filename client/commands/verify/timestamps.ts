@@ -1,10 +1,10 @@
 // The timestamps of `countersign verify`: the file with the replies beside an export, and the roots that are trusted.
 import { existsSync } from 'node:fs'
 import * as tls from 'node:tls'
-import { UsageError } from '../arguments.ts'
-import type { Check } from '../checks.ts'
-import { type OutsideTime, OutsideTimes, readReplies } from '../outside-time.ts'
-import { readable, readInput } from './files.ts'
+import { UsageError } from '../../arguments.ts'
+import type { Check } from '../../checks.ts'
+import { type OutsideTime, OutsideTimes, readReplies } from '../../outside-time.ts'
+import { readable, readInput } from '../files.ts'
 
 export interface TimestampOptions {
   timestamps?: string | undefined

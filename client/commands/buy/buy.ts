@@ -1,8 +1,8 @@
 // `countersign buy`: its options and its help. `buy-run.ts` runs it.
-import { UsageError } from '../arguments.ts'
-import { command } from './command.ts'
-import { YES } from './confirm.ts'
-import { PINS } from './pins.ts'
+import { UsageError } from '../../arguments.ts'
+import { command } from '../command.ts'
+import { YES } from '../confirm.ts'
+import { PINS } from '../pins.ts'
 
 const VERDICTS = ['supports', 'contradicts', 'mixed', 'insufficient_evidence', 'not_assessed'] as const
 
@@ -81,6 +81,6 @@ export const buy = command({
     const { expect } = options
     if (expect !== undefined && !VERDICTS.some((one) => one === expect))
       throw new UsageError(`--expect ${expect} is none of ${VERDICTS.join(', ')}.`)
-    return (await import('./buy-run.ts')).runBuy(url, claims, options)
+    return (await import('./run.ts')).runBuy(url, claims, options)
   },
 })

@@ -1,7 +1,7 @@
 // `countersign batch`: its options and its help. `batch-run.ts` runs it.
-import { FORMATS } from '../batch/formats.ts'
-import { command } from './command.ts'
-import { YES } from './confirm.ts'
+import { FORMATS } from '../../batch/formats.ts'
+import { command } from '../command.ts'
+import { YES } from '../confirm.ts'
 
 const OPTIONS = {
   service: { type: 'string', value: 'URL', help: 'where the service is; default: COUNTERSIGN_SERVICE' },
@@ -41,5 +41,5 @@ export const batch = command({
     '0 every row completed, 1 some rows failed or are left, 2 wrong usage and nothing bought,\n' +
     '3 the budget is reached and the rest untouched, 130 interrupted: --resume goes on.',
   options: OPTIONS,
-  run: async ([file = ''], options) => (await import('./batch-run.ts')).runBatch(file, options),
+  run: async ([file = ''], options) => (await import('./run.ts')).runBatch(file, options),
 })

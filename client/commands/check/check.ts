@@ -1,10 +1,10 @@
 // `countersign check`: its options and its help. `check-run.ts` runs it.
-import { UsageError } from '../arguments.ts'
-import { KEEP_DAYS } from '../report/answer-store.ts'
-import type { CheckFormat } from './check-run.ts'
-import { command } from './command.ts'
-import { YES } from './confirm.ts'
-import { ACCOUNT } from './toolkit.ts'
+import { UsageError } from '../../arguments.ts'
+import { KEEP_DAYS } from '../../report/answer-store.ts'
+import { command } from '../command.ts'
+import { YES } from '../confirm.ts'
+import { ACCOUNT } from '../toolkit.ts'
+import type { CheckFormat } from './run.ts'
 
 const FORMATS: readonly CheckFormat[] = ['text', 'json', 'sarif', 'junit']
 
@@ -63,7 +63,7 @@ export const check = command({
   options: OPTIONS,
   run: async ([file = ''], options) => {
     const format = formatOf(options)
-    return (await import('./check-run.ts')).runCheck(file, { ...options, format })
+    return (await import('./run.ts')).runCheck(file, { ...options, format })
   },
 })
 

@@ -1,15 +1,15 @@
 // `countersign verify`: prints what a file says, in words, and whether that is proved.
-import { checkVerifierKey, readPoint, readTree, UsageError, visible } from '../arguments.ts'
-import { verifyDocument } from '../document.ts'
-import { describeDocument, KeptText } from '../document-words.ts'
-import { isUnknownKey, type Verification } from '../verification.ts'
-import { command } from './command.ts'
-import { bytesOf } from './files.ts'
-import { json, paint, print } from './output.ts'
-import { PINS, readTrusted } from './pins.ts'
-import { signatureCheck } from './signature-check.ts'
-import { recompute } from './verify-recompute.ts'
-import { findReplies, judgeReplies } from './verify-timestamps.ts'
+import { checkVerifierKey, readPoint, readTree, UsageError, visible } from '../../arguments.ts'
+import { verifyDocument } from '../../document.ts'
+import { describeDocument, KeptText } from '../../document-words.ts'
+import { isUnknownKey, type Verification } from '../../verification.ts'
+import { command } from '../command.ts'
+import { bytesOf } from '../files.ts'
+import { json, paint, print } from '../output.ts'
+import { PINS, readTrusted } from '../pins.ts'
+import { signatureCheck } from '../signature-check.ts'
+import { recompute } from './recompute.ts'
+import { findReplies, judgeReplies } from './timestamps.ts'
 
 export const verify = command({
   summary: 'check a file offline; - reads standard input',
