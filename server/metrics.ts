@@ -264,7 +264,17 @@ function sharedGauges(registers: Registry[]) {
       help: 'Octets of the captures that are stored, compressed and encrypted',
       registers,
     }),
+    captureMaxBytes: new Gauge({
+      name: 'countersign_captures_max_bytes',
+      help: 'Octets that the captures may have; 0 where none are made',
+      registers,
+    }),
     captureRows: new Gauge({ name: 'countersign_captures_rows', help: 'Captures that are stored', registers }),
+    failingAuthorities: new Gauge({
+      name: 'countersign_timestamp_authorities_failing',
+      help: 'Time-stamp authorities that have failed several times in a row',
+      registers,
+    }),
     chainSerial: new Gauge({ name: 'countersign_chain_serial', help: 'Serial of the last receipt', registers }),
   }
 }

@@ -12,6 +12,7 @@ import { measurePruneLags } from '../operate/prune-lags.ts'
 import { type Check, checkReadiness } from '../operate/readiness.ts'
 import { within } from '../payments/timeout.ts'
 import { findHead } from '../receipts/head.ts'
+import { findFailingAuthorities } from '../receipts/timestamping.ts'
 import { measureBacklog } from '../verification/lookup.ts'
 import { measureScanAge } from '../watchdogs/intake-clock.ts'
 
@@ -128,5 +129,7 @@ async function measureDatabase({ db, metrics, config }: Api) {
   const captures = await measureCaptures(db)
   metrics.captureBytes.set(captures.bytes)
   metrics.captureRows.set(captures.rows)
+  metrics.captureMaxBytes.set(config.capture.enabled ? config.capture.maxBytes : 0)
+  metrics.failingAuthorities.set((await findFailingAuthorities(db)).length)
   metrics.chainSerial.set((await findHead(db)).serial)
 }

@@ -1,7 +1,10 @@
 // The alarms of the service: the one table of their names, bounds and expressions. ops/prometheus-rules.yaml is made from it, and
 // the status warns (warnings.ts) by the same bounds.
 
-/** Beyond these bounds an alarm is raised. Times in seconds; counts and shares of the last quarter of an hour. */
+/**
+ * Beyond these bounds an alarm is raised. Times in seconds; counts and shares of the last quarter of an hour. `captures` is a share of
+ * CAPTURE_MAX_BYTES: the next page may be larger than what is left.
+ */
 export const BOUNDS = {
   request: 120,
   job: 60,
@@ -17,6 +20,7 @@ export const BOUNDS = {
   rescued: 2,
   paymentCalls: 10,
   serverErrors: 0.05,
+  captures: 0.95,
 } as const
 
 export interface Alarm {
@@ -171,6 +175,20 @@ export const ALARMS = [
     expr: `max by (table) (countersign_prune_lag_seconds) > ${BOUNDS.prune}`,
     for: '10m',
     summary: 'Rows of {{ $labels.table }} are not deleted in time.',
+  },
+  {
+    name: 'captures_full',
+    severity: 'warning',
+    expr: `max(countersign_captures_bytes) > ${BOUNDS.captures} * (max(countersign_captures_max_bytes) > 0)`,
+    for: '5m',
+    summary: 'The evidence of the next pages is not kept: there is no room.',
+  },
+  {
+    name: 'timestamps_fail',
+    severity: 'warning',
+    expr: 'max(countersign_timestamp_authorities_failing) > 0',
+    for: '5m',
+    summary: '{{ $value }} time-stamp authorities have failed several times in a row.',
   },
   {
     name: 'event_loop_blocked',

@@ -13,7 +13,7 @@ export interface Warning {
 }
 
 /** Conditions of the status alone, for which Prometheus has no rule. */
-type OwnName = 'process_silent' | 'settings_differ' | 'payment_unresolved' | 'timestamps_fail' | 'captures_full'
+type OwnName = 'process_silent' | 'settings_differ' | 'payment_unresolved'
 
 type Found = [applies: boolean, name: AlarmName | OwnName, what: string, cure: string]
 
@@ -130,7 +130,7 @@ function ofWork(facts: Urgent): Found[] {
       ],
     ),
     [
-      captures.enabled && captures.bytes > captures.max_bytes * FULL,
+      captures.enabled && captures.bytes > captures.max_bytes * BOUNDS.captures,
       'captures_full',
       `the evidence of ${captures.rows} pages takes ${captures.bytes} of ${captures.max_bytes} octets; beyond them purchases go on without`,
       'raise CAPTURE_MAX_BYTES, or set CAPTURE_RETENTION_SECONDS to less than the time of a result',
@@ -143,9 +143,6 @@ function ofWork(facts: Urgent): Found[] {
     ],
   ]
 }
-
-/** Share of the bound of captures from which on they count as full: the next page may be larger than what is left. */
-const FULL = 0.95
 
 function awayText({ workers, assessor }: Urgent): string {
   if (workers.paused === 0) return 'the model that assesses does not answer, and others assess'

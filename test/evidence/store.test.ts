@@ -37,6 +37,11 @@ t.test('switched off, nothing is kept, and a purchase has one receipt', async (t
   const bought = await buyFrom(system, harbourClaim(system.site))
   t.same(await counts(system), { captures: 0, signed: 0, receipts: 1 })
   t.equal((await askEvidence(system, bought)).status, 404)
+  const failing = `insert into timestamp_authorities values ('https://tsa.example/', now(), 60, $1, 'it answered 503')`
+  await system.sql(failing, [3])
+  const metrics = await (await fetch(system.url('/metrics'))).text()
+  t.match(metrics, /^countersign_captures_max_bytes 0$/m)
+  t.match(metrics, /^countersign_timestamp_authorities_failing 1$/m)
 })
 
 t.test('with captures', async (t) => {
@@ -52,7 +57,9 @@ t.test('with captures', async (t) => {
     t.same(rows, [])
     const [row] = await system.sql('select bytes = octet_length(sealed) same from captures')
     t.same(row, { same: true })
-    t.match(await (await fetch(system.url('/metrics'))).text(), /^countersign_captures_rows 1$/m)
+    const metrics = await (await fetch(system.url('/metrics'))).text()
+    t.match(metrics, /^countersign_captures_rows 1$/m)
+    t.match(metrics, /^countersign_captures_max_bytes [1-9]\d{6,}$/m)
   })
 
   await t.test('a capture goes with its result, in the same statement', async (t) => {

@@ -116,6 +116,18 @@ const CASES: Record<AlarmName, { raised: string[]; quiet: string[] }> = {
     raised: ['countersign_prune_lag_seconds{table="alerts"} 601x60'],
     quiet: ['countersign_prune_lag_seconds{table="alerts"} 600x60'],
   },
+  captures_full: {
+    raised: ['countersign_captures_bytes 96x60', 'countersign_captures_max_bytes 100x60'],
+    quiet: [
+      'countersign_captures_bytes{process="a"} 95x60',
+      'countersign_captures_bytes{process="b"} 95x60',
+      'countersign_captures_max_bytes 100x60',
+    ],
+  },
+  timestamps_fail: {
+    raised: ['countersign_timestamp_authorities_failing 1x60'],
+    quiet: ['countersign_timestamp_authorities_failing 0x60'],
+  },
   event_loop_blocked: {
     raised: ['nodejs_eventloop_lag_p99_seconds{process="web-1"} 0.6x60'],
     quiet: ['nodejs_eventloop_lag_p99_seconds{process="web-1"} 0.5x60', 'nodejs_eventloop_lag_p99_seconds 9x60'],

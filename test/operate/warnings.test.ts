@@ -35,6 +35,8 @@ t.test('each alarm has a warning of its name, just beyond its bound and not at i
     watchdogs: { ...quiet.watchdogs, judged_seconds_ago: 15 + more },
     alerts: { ...quiet.alerts, given_up_last_hour: more },
     prune_lag_seconds: 600 + more,
+    captures: { enabled: true, rows: 1, bytes: 95 + more, max_bytes: 100 },
+    failing_authorities: more ? [{ url: 'https://tsa.example/', failures: 3, problem: 'it answered 503' }] : [],
     recent: {
       answers: 100,
       server_errors: 5 + more,
