@@ -16,7 +16,6 @@ const summary = z.object({
   last_used_at: z.date().nullable(),
   disabled_at: z.date().nullable(),
 })
-export type AccountSummary = z.output<typeof summary>
 
 const summaryColumns = sql.fragment`
   a.handle, a.tier, a.created_at, a.disabled_at,
