@@ -100,15 +100,22 @@ function rendererFor(file: string, pages: ReadonlyMap<string, string>): Renderer
       return `<figure class="code"><figcaption>${label}</figcaption><pre tabindex="0" aria-label="${label}" data-copy><code>${escapeText(text)}</code></pre></figure>\n`
     },
     table(token) {
+      // Each row stands on its own in a narrow window, as in `Table` of the other pages: a third column would begin outside of it.
+      const stacks = token.header.length > 2
+      const role = (name: string) => (stacks ? ` role="${name}"` : '')
+      const names = token.header.map(({ text }) => (stacks ? ` data-column="${escapeText(plain(text))}"` : ''))
       const cells = (row: Tokens.TableCell[], tag: string) =>
         row.map(({ tokens, align }, n) => {
-          const heading = tag === 'th' ? ' scope="col"' : n === 0 ? ' scope="row"' : ''
           const name = tag === 'td' && n === 0 ? 'th' : tag
-          return `<${name}${heading}${align === 'right' ? ' class="number"' : ''}>${this.parser.parseInline(tokens)}</${name}>`
+          const heading = tag === 'th' ? ' scope="col"' : n === 0 ? ' scope="row"' : ''
+          const part = tag === 'th' ? role('columnheader') : n === 0 ? role('rowheader') : `${role('cell')}${names[n]}`
+          const number = align === 'right' ? ' class="number"' : ''
+          return `<${name}${heading}${number}${part}>${this.parser.parseInline(tokens)}</${name}>`
         })
-      const rows = token.rows.map((row) => `<tr>${cells(row, 'td').join('')}</tr>`)
-      const head = `<thead><tr>${cells(token.header, 'th').join('')}</tr></thead>`
-      return `<div class="table" tabindex="0" role="region" aria-label="Table"><table>${head}<tbody>${rows.join('')}</tbody></table></div>\n`
+      const rows = token.rows.map((row) => `<tr${role('row')}>${cells(row, 'td').join('')}</tr>`).join('')
+      const head = `<thead${role('rowgroup')}><tr${role('row')}>${cells(token.header, 'th').join('')}</tr></thead>`
+      const table = `<table${role('table')}>${head}<tbody${role('rowgroup')}>${rows}</tbody></table>`
+      return `<div class="table${stacks ? ' stacks' : ''}" tabindex="0" role="region" aria-label="Table">${table}</div>\n`
     },
   }
 }
