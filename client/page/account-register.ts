@@ -67,7 +67,7 @@ function KeepIt({ handle, apiKey, onKept }: { handle: string; apiKey: string; on
   return html`<form class="door" onSubmit=${goOn} aria-labelledby="kept" novalidate>
     <h2 id="kept" tabindex="-1" ref=${(heading: HTMLElement | null) => !isKept && !problem && heading?.focus()}>Keep the API key of ${handle}</h2>
     <p>Everyone who has this API key can use the account, and a lost one cannot be recovered.</p>
-    <${OnceShown} secret=${{ what: `The key of ${handle}`, text: apiKey, file: `countersign-${handle}.key` }} />
+    <${OnceShown} secret=${{ what: `The API key of ${handle}`, text: apiKey, file: `countersign-${handle}.key` }} />
     <p><label class="check"><input type="checkbox" id="is-kept" checked=${isKept} aria-describedby="kept-problem" aria-invalid=${problem ? 'true' : undefined}
       onChange=${() => {
         setKept(!isKept)

@@ -53,13 +53,17 @@ function Calm({ status, unresolved, undelivered }: Dashboard): Html {
   )
 }
 
+/** The parts of a sentence between backticks are commands. */
+const withCode = (text: string): Html =>
+  text.split('`').map((part, n) => (n % 2 === 1 ? html`<code key=${n}>${part}</code>` : part))
+
 function Now(dashboard: Dashboard): Html {
   const { status } = dashboard
   const { at, warnings, requests, queue, workers, processes, last_hour, last_day, alerts } = status
   const failedShare = ({ settled, failed }: typeof last_hour) =>
     settled + failed === 0 ? 'none ended' : `${inFigures(settled)} charged, ${inFigures(failed)} failed`
   return html`<p class="detail">As of <${ShortTime} ms=${at.getTime()} /> UTC.</p>
-    ${warnings.map(({ what, cure }) => html`<${Notice} key=${what} tone="bad" title=${`${what}.`}>Cure: ${cure}.<//>`)}
+    ${warnings.map(({ what, cure }) => html`<${Notice} key=${what} tone="bad" title=${`${what}.`}>Cure: ${withCode(cure)}.<//>`)}
     <${Calm} ...${dashboard} />
     <${Figures} figures=${[
       ['at work', inFigures(requests.working)],
