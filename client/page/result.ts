@@ -52,8 +52,8 @@ function Recovered(place: Recoverable): Html {
     case 'asking':
       return html`<p role="status">Asking for the result.</p>`
     case 'pending':
-      return html`<div role="status"><${Notice} tone="open" title="Not ready yet.">${recovery.message}${' '}
-        This page asks again in ${recovery.seconds} seconds, and costs nothing. No second payment is needed.<//></div>`
+      return html`<div role="status"><${Notice} tone="open" title="Not ready yet.">${firstSentence(recovery.message)}${' '}
+        This page asks again in ${recovery.seconds} s, which costs nothing.<//></div>`
     case 'refused':
       return html`<${Refused} failure=${recovery.failure} requestId=${place.requestId} />`
     case 'completed':
@@ -100,6 +100,9 @@ const REFUSALS: Readonly<Record<number, Refusal>> = {
   },
   422: { title: 'The verification failed.', meaning: 'Nothing was charged for it.' },
 }
+
+/** What the service says follows for programs: when to repeat the call. */
+const firstSentence = (message: string) => message.replace(/\. .*$/s, '.')
 
 function Refused({ failure, requestId }: { failure: Failure; requestId: string }): Html {
   const { title, meaning } = REFUSALS[failure.status ?? 0] ?? {

@@ -34,6 +34,8 @@ async function faultsOf({ paths, sizes, measure }: { paths: string[]; sizes: num
     }
     const { scrollWidth, clientWidth } = document.documentElement
     if (scrollWidth > clientWidth) found.push(`${path}: the page is ${scrollWidth} wide`)
+    const wide = [...body.querySelectorAll('.stacks')].filter((one) => one.scrollWidth > one.clientWidth)
+    if (innerWidth < 640 && wide[0]) found.push(`${path}: a table scrolls: ${wide[0].textContent?.slice(0, 80)}`)
     const other = new Map<string, string>()
     for (const element of body.querySelectorAll<HTMLElement>('*')) {
       const hasText = [...element.childNodes].some((node) => node.nodeType === 3 && node.nodeValue?.trim())

@@ -120,6 +120,10 @@ t.test('results and receipts in a browser', { skip: noBrowser }, async (t) => {
     const { request_id } = await waiting.json()
     await using opened = await visit(browser, link(request_id, tokenOf(request_id)))
     await opened.page.waitForSelector('text=Not ready yet.')
+    t.match(
+      await shown(opened.page, '#result'),
+      /^Not ready yet\. The [^.]*\. This page asks again in \d+ s, which costs nothing\.$/,
+    )
     await picture(opened.page, 'result-pending-1440-light')
     slow.resolve({ body: PAGE })
     await opened.page.waitForSelector('#standing')
