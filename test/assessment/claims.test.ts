@@ -5,7 +5,7 @@ import t from 'tap'
 import { readConfig } from '../../server/config.ts'
 import { AppError } from '../../server/errors.ts'
 import type { Assessment } from '../../server/interface/assessment.ts'
-import { claimsAssessment } from '../../server/interface/claims.ts'
+import { claimResult, claimsAssessment } from '../../server/interface/claims.ts'
 import { inconsistency } from '../../server/interface/result.ts'
 import { addsOnlyFrom, readWithContext } from '../../server/verification/claim-reading.ts'
 import type { WorkingRequest } from '../../server/verification/request.ts'
@@ -127,6 +127,20 @@ t.test('the rules hold for every claim, and ids run through, whatever is assesse
       )
     }
   }
+})
+
+t.test('no result is served or read in which one claim breaks a rule', async (t) => {
+  const quote = {
+    ...{ evidence_id: 'e1', quote: 'T', start: 0, end: 1 },
+    ...{ source_sha256: DIGESTS.sourceSha256, text_sha256: DIGESTS.textSha256 },
+  }
+  const resultOf = (stance: string) => ({
+    ...{ claim: 'It says so.', claim_support: 'supports', assessment_scope: 'source_local_semantic_support' },
+    ...{ explanation: 'It does.', evidence: [{ ...quote, stance }], risk_flags: [] },
+  })
+  t.equal(claimResult.safeParse(resultOf('supports')).error, undefined)
+  for (const stance of ['mentions', 'contradicts'])
+    t.match(claimResult.safeParse(resultOf(stance)).error?.issues, [{ message: /supports/ }], stance)
 })
 
 t.test('a claim that cannot be assessed is not_assessed; what concerns the assessor ends all', async (t) => {
