@@ -62,14 +62,18 @@ export class Steps {
     return step?.state === 'differs' || step?.cause === 'blocked'
   }
 
+  /** Why a step that rests on this one, which does not hold, is not checked. */
+  reasonOf(need: string): string {
+    const why = this.#find(need)?.state === 'differs' ? 'does not hold' : 'was not checked'
+    return `it rests on ${need}, which ${why}`
+  }
+
   #find(name: string): Step | undefined {
     return this.all.find((step) => step.name === name)
   }
 
   #blockedBy(need: string): Omit<Step, 'name' | 'proves'> {
-    const step = this.#find(need)
-    const why = step?.state === 'differs' ? 'does not hold' : 'was not checked'
-    return uncheckedFor(`it rests on ${need}, which ${why}`, step?.cause ?? 'blocked')
+    return uncheckedFor(this.reasonOf(need), this.#find(need)?.cause ?? 'blocked')
   }
 }
 

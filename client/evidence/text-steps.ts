@@ -160,7 +160,7 @@ export async function takeResult(
 export async function takeQuotes(steps: Steps, checks: readonly Check[]): Promise<void> {
   await steps.take('quotes', 'each quote is in that text, at its place', ['result'], () => {
     // Without the reader the quotes are still held against the text that was signed.
-    if (steps.isRefuted('page_text')) return new Unchecked('it rests on page_text, which does not hold', 'blocked')
+    if (steps.isRefuted('page_text')) return new Unchecked(steps.reasonOf('page_text'), 'blocked')
     requireAll(checks.filter(({ name }) => QUOTED.includes(name)))
     return steps.holds('page_text')
       ? null
