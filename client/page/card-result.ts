@@ -5,6 +5,8 @@ import { type Quoted, quotedIn } from './passages.ts'
 /** A claim with its verdict. A result of `source_claims` has several, any other one. */
 export interface CardClaim extends Quoted {
   claim: string
+  /** What was judged, where the context of the request changed the claim's words. */
+  claim_as_read?: string
   claim_support: string
   explanation: string
   risk_flags: string[]
@@ -54,11 +56,18 @@ const MAX_FLAGS = 100
 
 function claimOf(value: unknown, source: unknown): CardClaim | null {
   if (!isObject(value)) return null
-  const { claim, claim_support, explanation, risk_flags, evidence } = value
+  const { claim, claim_as_read, claim_support, explanation, risk_flags, evidence } = value
   const quoted = quotedIn({ source, evidence })
   const isWhole = isText(claim) && isText(claim_support) && isText(explanation) && quoted
   if (!isWhole || !Array.isArray(risk_flags) || risk_flags.length > MAX_FLAGS || !risk_flags.every(isText)) return null
-  return { ...quoted, claim, claim_support, explanation, risk_flags: [...new Set(risk_flags)] }
+  return {
+    ...quoted,
+    claim,
+    ...(isText(claim_as_read) && { claim_as_read }),
+    claim_support,
+    explanation,
+    risk_flags: [...new Set(risk_flags)],
+  }
 }
 
 const isText = (value: unknown): value is string => typeof value === 'string'

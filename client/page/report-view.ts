@@ -87,7 +87,7 @@ function Standing({ report, service }: ReportProps): Html {
   const { status, kind, failure } = report
   return html`<header class=${`standing ${toneClass(TONES[status])}`.trim()}>
     <p class="kind">${status === 'bad' && kind !== 'a file' && !failure ? 'It says that it is' : 'This is'} ${failure ?? (kind === 'a file' ? 'nothing that this page knows' : kind)}.</p>
-    <h2 id="standing" tabindex="-1">${HEADLINES[status]}</h2>
+    <h2 id="standing" tabindex="-1">${status === 'bad' && (kind === 'a file' || failure) ? 'It cannot be checked' : HEADLINES[status]}</h2>
     <${Summary} report=${report} service=${service} />
   </header>`
 }
@@ -136,10 +136,13 @@ function KeyView({ report: { key, status }, service }: ReportProps): Html {
   if (!key) return null
   return html`<section class="key" aria-labelledby="whose">
     <h3 id="whose">Whose key is this?</h3>
-    <p><${Badge} tone=${status === 'bad' ? 'plain' : KEY_TONES[key.status]}>${KEY_WORDS[key.status]}<//> ${keyMeaning(key.status, service?.host)}</p>
+    <p><${Badge} tone=${status === 'bad' ? 'plain' : KEY_TONES[key.status]}>${KEY_WORDS[key.status]}<//> ${status === 'bad' ? NO_MEANING : keyMeaning(key.status, service?.host)}</p>
     <p class="bytes-line"><code>${key.hex ? `${key.id}:${key.hex}` : `key ${key.id}`}</code></p>
   </section>`
 }
+
+/** Of the key of a file that failed a check. */
+const NO_MEANING = 'The file names this key. That says nothing for the file, because it did not pass every check.'
 
 const KEY_TONES: Record<KeyStatus, Tone> = {
   pinned: 'proved',
@@ -164,7 +167,7 @@ function keyMeaning(status: KeyStatus, host: string | undefined): string {
     case 'unpinned':
       return `${host} publishes this key, but you pinned others. Ask the service why before you rely on it.`
     case 'unknown':
-      return 'Only the file itself names this key. Ask the sender whose key it is, and pin the key that they name.'
+      return 'Only the file itself names this key. Ask the service that is said to have made it, not the sender of the file, and pin the key that it names.'
   }
 }
 

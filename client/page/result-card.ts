@@ -56,7 +56,7 @@ interface ClaimProps {
 
 /** One claim with its verdict. */
 function Claim({ id, claim: one, isProved, isReachable }: ClaimProps): Html {
-  const { claim, claim_support, explanation, risk_flags } = one
+  const { claim, claim_as_read, claim_support, explanation, risk_flags } = one
   const passages = passagesOf(one)
   const known = Object.hasOwn(VERDICT_WORDS, claim_support) ? claim_support : 'unknown'
   return html`<section class=${`claim verdict-${known}`} aria-labelledby=${id}>
@@ -64,6 +64,7 @@ function Claim({ id, claim: one, isProved, isReachable }: ClaimProps): Html {
       ${!isProved && html`<p class="kicker">The file says, which is not proved:</p>`}
       <h2 id=${id} tabindex="-1"><span class="sign" aria-hidden="true">${SIGNS[known]}</span>${verdictInWords(claim_support)}</h2>
       <p class="claimed"><span class="unseen">Claim: </span><bdi>“${claim}”</bdi></p>
+      ${claim_as_read !== undefined && html`<p class="limit">Read with the buyer’s context as <bdi>“${claim_as_read}”</bdi></p>`}
       ${isProved && SAYS.has(known) && html`<p class="limit">This is what the page says. Whether the page is right is not checked.</p>`}
     </header>
     <p class="explanation"><bdi>${explanation}</bdi></p>

@@ -96,7 +96,7 @@ const REFUSALS: Readonly<Record<number, Refusal>> = {
   410: {
     title: 'The result is no longer kept.',
     meaning:
-      'Results are deleted some time after they are completed; their receipts stay. A saved result can still be checked on the page Verify.',
+      'Results are deleted some time after they are completed; their receipts stay. A saved result can still be verified, and names the serial of its receipt.',
   },
   422: { title: 'The verification failed.', meaning: 'Nothing was charged for it.' },
 }
@@ -112,7 +112,7 @@ function Refused({ failure, requestId }: { failure: Failure; requestId: string }
   return html`<${Notice} tone="open" title=${title}>${meaning}<//>
     <${Facts} facts=${[
       ['The service said', failure.message],
-      ['Error code', html`<code>${failure.code}</code>`],
+      ['Error code', html`<a href=${`/docs/errors#error-${failure.code}`}><code>${failure.code}</code></a>`],
       ['Request', html`<code>${requestId}</code>`],
     ]} />
     <${Elsewhere} hasReceipt=${failure.status === 410} />`
@@ -120,7 +120,7 @@ function Refused({ failure, requestId }: { failure: Failure; requestId: string }
 
 /** What the receiver of a link that shows nothing can still do. */
 function Elsewhere({ hasReceipt = true }: { hasReceipt?: boolean }): Html {
-  return html`<p class="actions"><a class="button quiet" href="/verify">Verify a saved result</a>${hasReceipt && html`<a class="button quiet" href="/chain">Find its receipt</a>`}</p>`
+  return html`<p class="actions"><a class="button quiet" href="/verify">Verify a saved result</a>${hasReceipt && html`<a class="button quiet" href="/chain">Search the receipts</a>`}</p>`
 }
 
 interface ShownProps {

@@ -1,6 +1,6 @@
 // The part of /accuracy about verdicts: figures with intervals for each set, beside BM25 with words, and what was published.
 import { type Html, html } from '../../client/page/html.ts'
-import { Badge, Facts, inFigures, Table, VERDICT_TONES } from '../../client/page/parts.ts'
+import { Facts, inFigures, Table } from '../../client/page/parts.ts'
 import type { AccuracyRun, Failure, Published } from './accuracy.ts'
 import { agreement, kindRows, matrixRows, publishedRows, READING, type Rows, summaryRows } from './accuracy-figures.ts'
 
@@ -47,7 +47,7 @@ function Failures({ name, failures }: { name: string; failures: readonly Failure
         html`<code>${id}</code>`,
         claim,
         label,
-        verdict ? html`<${Badge} tone=${VERDICT_TONES[verdict] ?? 'plain'}>${verdict}<//>` : why,
+        verdict ? html`<code>${verdict}</code>` : why,
       ])} />`
 }
 

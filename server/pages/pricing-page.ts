@@ -86,7 +86,7 @@ function Plan({ tier }: { tier: Tier }) {
       const limit = LIMITS[tier][name]
       return html`<li key=${name}><strong>${inFigures(limit)}</strong> ${limit === 1 ? one : many}</li>`
     })}</ul>
-    <p class="actions"><a class=${isFree ? 'button' : 'button quiet'} href="/account">${isFree ? 'Make an account' : `Choose ${tier} in your account`}</a></p>
+    <p class="actions"><a class=${isFree ? 'button' : 'button quiet'} href="/account">${isFree ? 'Make an account' : `Choose ${tier[0]?.toUpperCase()}${tier.slice(1)} in your account`}</a></p>
   </li>`
 }
 

@@ -102,14 +102,14 @@ t.test('results and receipts in a browser', { skip: noBrowser }, async (t) => {
     const tokenOf = (id: string) => recoveryToken(system.service.api.secrets.recovery, id)
     const said = await at(failed.request_id, tokenOf(failed.request_id))
     t.match(said, /The verification failed\. Nothing was charged[\s\S]*source_http_status/)
-    t.notMatch(said, 'Find its receipt', 'it has none')
+    t.notMatch(said, 'Search the receipts', 'it has none')
 
     await system.sql(
       `update verification_requests set result = null, state = 'expired', body = null, settlement = null where id = $1`,
       [result.request_id],
     )
     system.service.api.results.clear()
-    t.match(await at(result.request_id, token), /The result is no longer kept[\s\S]*Find its receipt/)
+    t.match(await at(result.request_id, token), /The result is no longer kept[\s\S]*Search the receipts/)
 
     const waiting = await system.ask({
       key: 'a-result-that-waits',

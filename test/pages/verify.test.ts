@@ -104,6 +104,11 @@ t.test('in a browser', { skip: noBrowser }, async (t) => {
     const altered = await check(page, result.replace('opened in 1874', 'opened in 1875'))
     t.match(altered, /Not genuine/)
     t.ok(altered.includes(wordsOf('result_sha256').fails))
+    t.match(
+      await shown(page, '.key'),
+      'That says nothing for the file',
+      'a known key comforts nobody about a changed file',
+    )
     t.match(await shown(page, '.checks > summary'), /^\d+ of \d+ checks did not pass$/)
     t.equal(
       await page.locator('.standing.tone-proved, .key .tone-proved').count(),
@@ -175,12 +180,14 @@ t.test('in a browser', { skip: noBrowser }, async (t) => {
     const one = { claim, claim_support, assessment_scope, explanation, evidence, risk_flags: ['low_text'] }
     const other = {
       ...one,
-      claim: 'The harbour has three piers.',
+      claim: 'It has three piers.',
+      claim_as_read: 'The harbour has three piers.',
       claim_support: 'supports',
       risk_flags: ['low_text', 'verdict_doubted'],
     }
     await check(page, JSON.stringify({ ...page_parts, verification_type: 'source_claims', claims: [one, other] }))
     t.equal(await page.locator('.result-card').count(), 1, 'one card for several claims')
+    t.match(await shown(page, '.result-card .claim:nth-of-type(2) header'), /as\s+“The harbour has three piers\.”/)
     t.equal(
       await page.locator('.result-card > .overview').textContent(),
       `2 claims: 1 × ${VERDICT_WORDS.contradicts}, 1 × ${VERDICT_WORDS.supports}`,
@@ -216,7 +223,7 @@ t.test('in a browser', { skip: noBrowser }, async (t) => {
     const refused = await (await system.ask({ key: 'a-purchase-without-pay' })).text()
     t.match(await check(page, refused), /Nothing to verify/)
     t.match(await shown(page, '.facts'), /asked for a payment\. Nothing was charged/)
-    t.match(await check(page, 'nonsense'), /Not genuine[\s\S]*not JSON/)
+    t.match(await check(page, 'nonsense'), /It cannot be checked[\s\S]*not JSON/)
     await page.evaluate(() => document.getElementById('standing')?.setAttribute('id', 'before'))
     const zip = Buffer.from('PK\u0003\u0004\u0014\u0000 and so on')
     await page.setInputFiles('input[type=file]', { name: 'package.wacz', mimeType: 'application/zip', buffer: zip })
