@@ -74,7 +74,7 @@ export function PublishedFigures({
 function RowsTable({ caption, rows }: { caption: string; rows: Rows }) {
   const first = rows.headings.length - rows.figures
   const plain = (cell: string) => cell.replaceAll('`', '')
-  return html`<${Table} caption=${caption} unseen stacks=${false}
+  return html`<${Table} caption=${caption} unseen
     columns=${rows.headings.map((name, n) => ({ name: plain(name), number: n >= first }))}
     rows=${rows.rows.map((cells) => cells.map((cell) => figureOf(plain(cell))))} />`
 }
