@@ -12,6 +12,7 @@ import { CALLER_LIMITS, refuseToday } from './tiers.ts'
 /** The service's own receipts carry these names in `requested_by`. An account with such a name could pass for the service. */
 export const RESERVED_HANDLES: readonly string[] = [
   'source-verification',
+  'source-capture',
   'countersign',
   'service',
   'lease',

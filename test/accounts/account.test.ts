@@ -1,6 +1,6 @@
 // Accounts over HTTP: registration, keys and their rotation, and what an account uses of its tier.
 import { createHash, randomUUID } from 'node:crypto'
-import { readFileSync } from 'node:fs'
+import { globSync, readFileSync } from 'node:fs'
 import t from 'tap'
 import { RESERVED_HANDLES } from '../../server/accounts/registration.ts'
 import { catalog } from '../../server/catalog.ts'
@@ -117,6 +117,20 @@ t.test('a reserved handle is refused with its reason, and is documented', async 
     t.match(description.description, handle)
     t.ok(GUIDE.includes(`\`${handle}\``), `${handle} is in the guide`)
   }
+})
+
+t.test('every name by which the service asks for receipts of its own is reserved', (t) => {
+  const server = new URL('../../server/', import.meta.url)
+  const sources = globSync('**/*.ts', { cwd: server }).map((file) => readFileSync(new URL(file, server), 'utf8'))
+  const names = sources.flatMap((text) =>
+    [...text.matchAll(/(?:requestedBy: |REQUESTED_BY = )'([a-z-]+)'/g)].map(([, name = '']) => name),
+  )
+  t.ok(names.length >= 5, names.join(', '))
+  t.same(
+    names.filter((name) => !RESERVED_HANDLES.includes(name)),
+    [],
+  )
+  t.end()
 })
 
 t.test('usage: the numbers that the limits count, and the end of the day', async (t) => {
