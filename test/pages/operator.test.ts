@@ -3,6 +3,7 @@ import { randomUUID } from 'node:crypto'
 import t from 'tap'
 import { noBrowser, overflow, picture, seriousFindings, sharedBrowser, shown, type Visit, visit } from '../browser.ts'
 import { payingFetch, startSystem } from '../system.ts'
+import { until } from '../until.ts'
 
 const TOKEN = 'a-token-for-the-operator'
 const ROWS = 10_000
@@ -279,9 +280,13 @@ t.test('the dashboard in a browser', { skip: noBrowser }, async (t) => {
     )
     await using opened = await visit(browser, system.url('/operator'), { javaScriptEnabled: false })
     await signIn(opened)
-    const now = await shown(opened.page, '[data-live=now]')
+    // What the page says may be a second old.
+    const now = await until(async () => {
+      await opened.page.reload()
+      const said = await shown(opened.page, '[data-live=now]')
+      return said.includes('Nothing needs you') ? null : said
+    })
     t.match(now, /Not everything is done\. Payments that are not resolved: 1\./)
-    t.notMatch(now, 'Nothing needs you')
   })
 
   await t.test('one request as a timeline; an action asks first and is logged', async (t) => {
