@@ -50,7 +50,8 @@ t.test('a job only wakes the loop; a duplicate, late or needless job does no har
   const loop = { wake: () => void woken++, idle: async () => {}, async [Symbol.asyncDispose]() {} }
   const hook = await harness.makeHook()
   const task = buildTasks(harness.work, loop).deliver_alerts!
-  for (let n = 0; n < 3; n++) await task({ webhook_id: hook.id }, {} as never)
+  for (let n = 0; n < 3; n++)
+    await task({ webhook_id: hook.id }, { abortSignal: new AbortController().signal } as never)
   t.equal(woken, 3)
   const { answer, release } = held()
   harness.receiver.answers.set(hook.path, answer)
