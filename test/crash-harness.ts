@@ -9,6 +9,7 @@ import type { Aim, Order } from './crash-worker.ts'
 import type { Ledger } from './ledger.ts'
 import type { Page } from './site.ts'
 import { PAGE, payingFetch, VERIFY, VERIFY_CLAIMS } from './system.ts'
+import { until } from './until.ts'
 
 export interface CrashHarness extends AsyncDisposable {
   /** A new worker, ready, which takes no jobs yet. */
@@ -130,13 +131,20 @@ export async function spentOn(
   }
 }
 
+/** Waits until a living worker has ended every job: the job of a result may be ended after the result is there, by the next worker. */
+export async function allJobsEnded({ tables }: ApiHarness): Promise<void> {
+  await until(async () => (await tables.query(JOBS)).rowCount === 0)
+}
+
+const JOBS = `
+  select j.id, key, attempts, locked_by, locked_at, run_at, last_error, state, history, now() as asked_at
+  from graphile_worker.jobs j left join verification_requests r on j.key = 'verify:' || r.id
+  where task_identifier = 'verify_request'`
+
 /** Asserts that results, receipts and chain are right and, once all workers have ended, that no job is left. */
 export async function checkBooks(t: Test, harness: ApiHarness, results: PurchaseResult[], { jobs = true } = {}) {
   t.same(await audit(harness, results), { badResults: {}, badLinks: [], receipts: results.length })
   if (!jobs) return
-  const { rows } = await harness.tables.query(`
-    select j.id, key, attempts, locked_by, locked_at, run_at, last_error, state, history, now() as asked_at
-    from graphile_worker.jobs j left join verification_requests r on j.key = 'verify:' || r.id
-    where task_identifier = 'verify_request'`)
+  const { rows } = await harness.tables.query(JOBS)
   t.same(rows, [], 'no job is left')
 }

@@ -8,6 +8,7 @@ import type { PurchaseResult } from '../server/interface/claims.ts'
 import { audit, listen, openApiHarness, outcomeOf, readResult } from './api-harness.ts'
 import { startChild } from './children.ts'
 import {
+  allJobsEnded,
   bodyOf,
   buy,
   buyClaims,
@@ -115,6 +116,7 @@ for (const [sold, buy] of Object.entries(sellers))
         t.equal((await audit(harness, results)).receipts, results.length, 'one receipt')
       })
     }
+    await allJobsEnded(harness)
     worker.kill('SIGTERM')
     t.same(await worker.ended, { code: 0, signal: null })
     await checkBooks(t, harness, results)
@@ -143,6 +145,7 @@ for (const [sold, buy] of Object.entries(sellers))
           t.same(await spentOn(purchase, harness, ledger), ONCE)
           t.equal((await ledger.charges()).length, results.length, 'one charge')
         })
+      await allJobsEnded(harness)
       worker.kill('SIGTERM')
       await worker.ended
       await checkBooks(t, harness, results)
@@ -161,6 +164,7 @@ t.test('the next worker does everything that a killed one had begun or fetched a
   const next = await workers.next()
   await run(next)
   const results = await Promise.all(purchases.map(({ result }) => result))
+  await allJobsEnded(harness)
   next.kill('SIGTERM')
   await next.ended
   t.equal((await ledger.charges()).length, purchases.length)
