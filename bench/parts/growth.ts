@@ -95,7 +95,7 @@ async function openOperations({ lab, source, generator, opened }: Tools, url: st
       await using harness = await openWorkerHarness(lab, source, { url })
       const count = lab.quick ? 300 : 1000
       await harness.measureRate('/', count)
-      return harness.measureRate('/', count)
+      return await harness.measureRate('/', count)
     },
     async recoveries() {
       await using api = await openChild(lab, 'server/main.ts', { event: 'listening', env: { DATABASE_URL: url } })
@@ -113,7 +113,7 @@ async function openOperations({ lab, source, generator, opened }: Tools, url: st
         })
       }
       await recover(RECOVERED / 2)
-      return recover(RECOVERED)
+      return await recover(RECOVERED)
     },
     async 'rows pruned'() {
       await client.query(MAKE_DUE, [DUE])
