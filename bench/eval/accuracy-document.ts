@@ -36,7 +36,7 @@ const INTRODUCTION = `# Accuracy
 This document shows how well the service assesses claims, measured on labelled sets. \`npm run eval -- --save\` writes it. A running
 service shows the results for its own configuration at \`/accuracy\`. [Methodology](methodology.md) explains how the service assesses a
 page, and \`bench/README.md\` explains how each figure is counted. A figure is valid only for its set, its date and its procedure. The
-procedure names the rules and the model.`
+procedure names the rules and the model. \`docs/accuracy-of-others.json\` has what others publish on the same sets, and \`/accuracy\` shows it.`
 
 function renderRun({ assessment, procedure, at, set, assessed, failures, ...run }: AccuracyRun): string {
   return [

@@ -6,7 +6,7 @@ import { singleFlight } from '../db/single-flight.ts'
 import { countJobs } from '../operate/jobs.ts'
 import type { Check } from '../operate/readiness.ts'
 import { readDays } from '../operate/roll-ups.ts'
-import { findAccuracy } from '../pages/accuracy.ts'
+import { findAccuracy, findOthers } from '../pages/accuracy.ts'
 import { accuracyPage } from '../pages/accuracy-page.ts'
 import { openSite } from '../pages/layout.ts'
 import { DAYS, type Status, statusPage } from '../pages/status-page.ts'
@@ -32,7 +32,7 @@ export function mountStatus(app: FastifyInstance, api: Api, readiness: () => Pro
   app.get('/accuracy', page('accuracy_page'), async (_request, reply) => {
     const { config } = api
     const inForce = { assessment: describeOffer(config).assessment, methodologies: configuredMethodologies(config) }
-    return sendPage(reply, accuracyPage(await openSite(api), await findAccuracy(), inForce))
+    return sendPage(reply, accuracyPage(await openSite(api), await findAccuracy(), inForce, await findOthers()))
   })
 }
 

@@ -2,8 +2,17 @@
 import { html } from '../../client/page/html.ts'
 import { Code, Facts, Figures, inFigures, Notice, Table } from '../../client/page/parts.ts'
 import type { AssessmentKind } from '../interface/assessment.ts'
-import { type Accuracy, type AccuracyRun, type MarkedRun, percent, type Share, WAY_NAMES, WAYS } from './accuracy.ts'
-import { PublishedFigures, Verdicts } from './accuracy-verdicts.ts'
+import {
+  type Accuracy,
+  type AccuracyRun,
+  type MarkedRun,
+  type OthersFigure,
+  percent,
+  type Share,
+  WAY_NAMES,
+  WAYS,
+} from './accuracy.ts'
+import { OthersFigures, PublishedFigures, Verdicts } from './accuracy-verdicts.ts'
 import { renderPage, type Site } from './layout.ts'
 
 export interface InForce {
@@ -12,7 +21,13 @@ export interface InForce {
   methodologies: readonly string[]
 }
 
-export function accuracyPage(site: Site, { runs, marked, published }: Accuracy, inForce: InForce): string {
+/** @param others what others publish on the same sets */
+export function accuracyPage(
+  site: Site,
+  { runs, marked, published }: Accuracy,
+  inForce: InForce,
+  others: readonly OthersFigure[] = [],
+): string {
   const isInForce = (procedure: string) => inForce.methodologies.some((version) => isPartOf(version, procedure))
   const measured = runs.filter(({ procedure }) => isInForce(procedure))
   const literal = measured.filter(({ assessment }) => assessment === 'literal')
@@ -28,6 +43,7 @@ export function accuracyPage(site: Site, { runs, marked, published }: Accuracy, 
       ${inForce.assessment === 'local' && card.length > 0 && html`<p>${WHENCE}</p>`}
       ${measured.length === 0 && html`<${NoRun} inForce=${inForce} />`}
       <${Verdicts} runs=${judged} />
+      <${OthersFigures} figures=${others} runs=${judged} />
       <${PublishedFigures} published=${card} runs=${judged} />
       ${literal.map((run) => html`<${RunView} key=${run.procedure + run.set.name} run=${run} />`)}
       ${quoted.length > 0 && html`<${Quoted} runs=${quoted} />`}

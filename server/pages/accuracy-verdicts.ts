@@ -1,7 +1,8 @@
-// The part of /accuracy about verdicts: figures with intervals for each set, beside BM25 with words, and what was published.
+// The part of /accuracy about verdicts: figures with intervals for each set, beside BM25 with words, what was published, and what others
+// publish of theirs.
 import { type Html, html } from '../../client/page/html.ts'
 import { Facts, inFigures, Table } from '../../client/page/parts.ts'
-import type { AccuracyRun, Failure, Published } from './accuracy.ts'
+import type { AccuracyRun, Failure, OthersFigure, Published } from './accuracy.ts'
 import { agreement, kindRows, matrixRows, publishedRows, READING, type Rows, summaryRows } from './accuracy-figures.ts'
 
 /** @param runs with verdicts, of the configuration in force */
@@ -69,6 +70,26 @@ export function PublishedFigures({
       <p>${agreement(runs, one)}</p>
     </section>`,
   )
+}
+
+/** @param runs with verdicts: without any there is nothing to compare with */
+export function OthersFigures({ figures, runs }: { figures: readonly OthersFigure[]; runs: readonly AccuracyRun[] }) {
+  if (runs.length === 0 || figures.length === 0) return null
+  return html`<section class="accuracy" aria-label="What others publish on these sets">
+    <h2>What others publish on these sets</h2>
+    <p>These figures cannot be compared directly with ours: they are of every claim of a larger part of a set, mostly with the evidence given,
+    and count each answer as right or wrong, but ours are of samples, on which the verifier finds the evidence itself and gives a definite
+    verdict only if it is sure, so that we count how often it gives one and how often that is right.</p>
+    <${Table} caption="What others publish on these sets" unseen
+      columns=${[{ name: 'verifier' }, { name: 'set' }, { name: 'measure as published' }, { name: 'value', number: true }, { name: 'source' }]}
+      rows=${figures.map(({ verifier, set, part, measure, value, source }) => [
+        verifier,
+        `${set}, ${part}`,
+        measure,
+        value,
+        html`<a href=${source.url}>${source.name}</a>`,
+      ])} />
+  </section>`
 }
 
 function RowsTable({ caption, rows }: { caption: string; rows: Rows }) {

@@ -80,6 +80,18 @@ export interface Published {
   }[]
 }
 
+/** What others publish of a verifier of theirs, on a set that is measured here too. */
+export interface OthersFigure {
+  verifier: string
+  /** As runs name it, and which part or version of it. */
+  set: string
+  part: string
+  /** The measure and the value as they are published. */
+  measure: string
+  value: string
+  source: { name: string; url: string }
+}
+
 /** A share with the bounds in which 95 of 100 resamples lie, all from 0 to 1. */
 export interface Bounded extends Share {
   low: number
@@ -151,4 +163,12 @@ export async function findAccuracy(): Promise<Accuracy> {
       return { runs: [], marked: [], published: [] }
     throw error
   }
+}
+
+/** Written by hand, from the sources it names; the evaluation does not touch it. */
+const OTHERS_FILE = new URL('accuracy-of-others.json', ACCURACY_FILE)
+
+export async function findOthers(): Promise<readonly OthersFigure[]> {
+  // The cast is safe: the file belongs to the release.
+  return JSON.parse(await readFile(OTHERS_FILE, 'utf8')) as OthersFigure[]
 }

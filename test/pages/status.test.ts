@@ -8,7 +8,7 @@ import { markedRecordOf, recordOf } from '../../bench/eval/record.ts'
 import type { Outcome } from '../../bench/eval/score.ts'
 import type { AssessmentKind } from '../../server/interface/assessment.ts'
 import { readDays } from '../../server/operate/roll-ups.ts'
-import { findAccuracy, percent } from '../../server/pages/accuracy.ts'
+import { findAccuracy, findOthers, percent } from '../../server/pages/accuracy.ts'
 import { accuracyPage } from '../../server/pages/accuracy-page.ts'
 import { openSite } from '../../server/pages/layout.ts'
 import { statusPage } from '../../server/pages/status-page.ts'
@@ -112,6 +112,30 @@ t.test('/accuracy of the local verifier has its figures, its weights and what th
     `${RIGHT_OF_100.supports} of 100 of its verdicts for a claim and ${RIGHT_OF_100.contradicts} of 100 against`,
   )
 })
+
+t.test(
+  '/accuracy of the local verifier shows what others publish on the same sets, each with its source',
+  async (t) => {
+    const [accuracy, others] = [await findAccuracy(), await findOthers()]
+    const measured = new Set(accuracy.runs.map(({ set }) => set.name))
+    const site = await openSite({ baseUrl: 'https://verify.example' })
+    const local = { assessment: 'local' as const, methodologies: [`text-1 ${LOCAL_PROCEDURE}+gate-3`] }
+    const page = accuracyPage(site, accuracy, local, others)
+    const [, section = ''] = page.split('<h2>What others publish on these sets</h2>')
+    t.match(section, 'cannot be compared directly')
+    const rows = [...section.matchAll(/<tr role="row"><th scope="row"[\s\S]*?<\/tr>/g)].map(([row]) => row)
+    for (const { verifier, set, part, measure, value, source } of others) {
+      t.ok(measured.has(set), set)
+      const cells = [`>${verifier}</th>`, `>${set}, ${part}</td>`, `>${measure}</td>`, `>${value}</td>`]
+      const link = `<a href="${source.url}">${source.name}</a>`
+      const row = rows.find((one) => [...cells, link].every((cell) => one.includes(cell)))
+      t.ok(row, `${verifier} on ${set}`)
+    }
+    t.ok(others.length > 0)
+    const literal = { assessment: 'literal' as const, methodologies: [`text-1 ${LITERAL_PROCEDURE}+gate-3`] }
+    t.notMatch(accuracyPage(site, accuracy, literal, others), 'What others publish')
+  },
+)
 
 const SET = join(import.meta.dirname, '../../bench/eval/countersign.jsonl')
 
