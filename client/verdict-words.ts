@@ -14,7 +14,7 @@ export const VERDICT_WORDS: Readonly<Record<ClaimSupport, string>> = {
 export const STANCE_WORDS: Readonly<Record<Stance, string>> = {
   supports: 'speaks for the claim',
   contradicts: 'speaks against the claim',
-  mentions: 'is close to the claim',
+  mentions: 'comes nearest to the claim without deciding it',
 }
 
 /** The words for a verdict of any name; an unknown one is named as it is. */
