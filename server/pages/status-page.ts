@@ -55,13 +55,20 @@ const NAMES: Readonly<Record<string, string>> = {
   verifier: 'Local verifier',
 }
 
+/** What a probe that failed means for a reader. `/readyz` names the files and keys to the operator. */
+const IN_WORDS: Readonly<Record<string, string>> = {
+  database: 'It does not answer, or has no tables yet.',
+  migrations: 'An update of the tables is not finished.',
+  keys: 'No key is in force, so no receipt can be signed.',
+}
+
 function linesOf({ checks, refusal, work }: Status): Line[] {
   const probes = Object.entries(checks).map(
     ([name, { ok, detail = '' }]): Line => [
       NAMES[name] ?? name,
       ok ? 'good' : 'bad',
       ok ? 'works' : 'does not work',
-      detail,
+      ok ? '' : (IN_WORDS[name] ?? detail),
     ],
   )
   const sales: Line = [
