@@ -45,8 +45,8 @@ export function ReportView({ report, service }: ReportProps): Html {
 }
 
 const SAID = 'What it says, which is not proved'
-/** Facts of a result that its card shows in a better form. */
-const ON_CARD = ['Claim', 'Verdict', 'Page', 'Read on']
+/** Facts of a result that its card shows in a better form; several claims are numbered. */
+const ON_CARD = /^(Claim|Verdict)( \d+)?$|^Page$|^Read on$/
 
 /** Of a result that the service of this page signed, the receipt is in its chain, and has a page there. */
 function receiptFacts({ status, facts, value }: Report, service: URL | null): (readonly [name: string, value: Html])[] {
@@ -54,7 +54,7 @@ function receiptFacts({ status, facts, value }: Report, service: URL | null): (r
   const page = status === 'published' && service ? new URL(`receipts/${serial}`, service).href : null
   const linked = (name: string, words: string) =>
     name === 'Receipt' && page ? html`<a href=${page}>${words}</a>` : words
-  return facts.filter(([name]) => !ON_CARD.includes(name)).map(([name, words]) => [name, linked(name, words)])
+  return facts.filter(([name]) => !ON_CARD.test(name)).map(([name, words]) => [name, linked(name, words)])
 }
 
 const LIMITS =
