@@ -111,7 +111,8 @@ function Refused({ failure, requestId }: { failure: Failure; requestId: string }
   }
   return html`<${Notice} tone="open" title=${title}>${meaning}<//>
     <${Facts} facts=${[
-      ['The service said', failure.message],
+      // The notice above says what was not charged.
+      ['The service said', failure.message.replace(/ Nothing was charged\.$/, '')],
       ['Error code', html`<a href=${`/docs/errors#error-${failure.code}`}><code>${failure.code}</code></a>`],
       ['Request', html`<code>${requestId}</code>`],
     ]} />
