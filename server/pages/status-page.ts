@@ -39,8 +39,8 @@ export function statusPage(site: Site, status: Status): string {
     body: html`<h1>Status</h1>
       <${Notice} tone=${tone} title=${title}>Read at <${ShortTime} ms=${status.at} /> UTC.<//>
       <h2>Now</h2>
-      <${Table} caption="Now" unseen columns=${[{ name: 'Part' }, { name: 'State' }, { name: '' }]}
-        rows=${lines.map(([name, tone, state, detail]) => [name, html`<${Badge} tone=${tone}>${state}<//>`, detail])} />
+      <${Table} caption="Now" unseen columns=${[{ name: 'Part' }, { name: 'State' }]}
+        rows=${lines.map(([name, tone, state, detail]) => [name, html`<${Badge} tone=${tone}>${state}<//> ${detail}`])} />
       <${LastDays} days=${status.days} />
       <p class="aside">Every 5 seconds the service checks its database and its keys. A minute counts as available if each check in it
         succeeded and there was at least one. For programs: <a href="/readyz">/readyz</a> says the same of the process that answers.</p>`,
@@ -57,6 +57,7 @@ const NAMES: Readonly<Record<string, string>> = {
 
 /** What a probe that failed means for a reader. `/readyz` names the files and keys to the operator. */
 const IN_WORDS: Readonly<Record<string, string>> = {
+  process: 'It is shutting down.',
   database: 'It does not answer, or has no tables yet.',
   migrations: 'An update of the tables is not finished.',
   keys: 'No key is in force, so no receipt can be signed.',
