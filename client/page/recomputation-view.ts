@@ -101,7 +101,7 @@ function Outcome({ given, found, isChanged }: OutcomeProps): Html {
     }
     <details><summary>What the verifier read</summary>
       ${found.map(
-        ({ reading }, i) => html`<${Table} key=${i} empty="It read no passage."
+        ({ reading }, i) => html`<${Table} key=${i} stacks empty="It read no passage."
           caption=${`The passages nearest to “${given.verdicts[i]?.claim ?? ''}”, each with the model's three logits`}
           columns=${[{ name: 'Passage' }, { name: 'Supports', number: true }, { name: 'Contradicts', number: true }, { name: 'Insufficient', number: true }]}
           rows=${reading.windows.map(({ text, logits }) => [text, ...logits.map(String)])} />`,

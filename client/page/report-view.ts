@@ -28,7 +28,7 @@ export function ReportView({ report, service }: ReportProps): Html {
   const standing = html`<${Standing} report=${report} service=${service} />`
   if (!result)
     return html`<div class="report">${standing}
-      ${facts.length > 0 && html`<section aria-label="What it says"><h3>${isProved ? 'What it says' : SAID}</h3><${Facts} facts=${facts} /></section>`}
+      ${facts.length > 0 && html`<section aria-label="What it says"><h3>${isProved || status === 'lapsed' ? 'What it says' : SAID}</h3><${Facts} facts=${facts} /></section>`}
       <${Proof} report=${report} service=${service} /></div>`
   const all = { source: result.source, evidence: result.claims.flatMap(({ evidence }) => evidence) }
   return html`<div class="report">
