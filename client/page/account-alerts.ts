@@ -24,7 +24,7 @@ function AlertList({ name, list, redeliver }: AlertsProps): Html {
   const [before, setBefore] = useState<number | undefined>()
   const loaded = useLoaded(() => list(before === undefined ? {} : { before }), [name, before])
   return html`<${Show} loaded=${loaded}>${({ alerts, next }: AlertHistory) =>
-    html`${alerts.length === 0 && html`<p class="empty">There are none.</p>`}
+    html`${alerts.length === 0 && html`<p class="empty">Each alert will be here, with every attempt to deliver it.</p>`}
       ${alerts.map((alert) => html`<${AlertView} key=${alert.id} alert=${alert} redeliver=${redeliver} onDone=${loaded.reload} />`)}
       <p class="actions">${before !== undefined && html`<button type="button" class="quiet" onClick=${() => setBefore(undefined)}>Newest</button>`}
         ${next !== null && html`<button type="button" class="quiet" onClick=${() => setBefore(next)}>Older</button>`}</p>`}<//>`

@@ -17,7 +17,8 @@ export function LeasesSection({ client, ...account }: SectionProps): Html {
     <${Room} ...${account} limit="active_leases" used=${loaded.value?.leases.filter((one: LeaseAnswer) => one.state === 'active').length} />
     <${Entry} title="Grant a lease" button="Grant it" onDone=${loaded.reload}
       submit=${({ agent = '', action = '', lim = '', ttl_s = '' }) => client.grantLease({ agent, action, lim, ttl_s: Number(ttl_s) })}>
-      <${Field} id="agent" label="Agent" required /><${Field} id="action" label="Action" required />
+      <${Field} id="agent" label="Agent" hint="Its name, as the gateway knows it" required />
+      <${Field} id="action" label="Action" hint="What it may do, for example pay" required />
       <${Field} id="lim" label="Limits" hint="Text that the gateway reads, for example usd<=20. May be empty." />
       <${Field} id="ttl_s" label="Seconds" type="number" value="3600" hint="1 to 86,400" required /><//>
     <p><label class="check"><input type="checkbox" checked=${state === 'all'}

@@ -41,9 +41,10 @@ export function RegisterForm({ plans, clientWith, onOpen, onMade }: RegisterProp
     return html`<${KeepIt} ...${made} onKept=${() => onOpen({ client: clientWith(made.apiKey), handle: made.handle })} />`
   return html`<form class="door" onSubmit=${register} aria-labelledby="register" novalidate>
     <h2 id="register">Make an account</h2>
-    <p>It costs nothing and asks for no e-mail address: its API key, shown once, is the only way in. ${tierInWords('free', plans)} Alerts go to webhooks with https.</p>
+    <p>It costs nothing and asks for no e-mail address: its API key, shown once, is the only way in.</p>
     <${Field} id="handle" label="Handle" required hint="A name for the account, of a-z, 0-9, - and _. It is public: receipts that you ask for name it." problem=${problem} />
     <p class="actions"><button type="submit" disabled=${isBusy}>Make the account</button></p>
+    <p class="detail">${tierInWords('free', plans)} Alerts go to webhooks with https.</p>
   </form>`
 }
 

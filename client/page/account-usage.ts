@@ -94,7 +94,7 @@ function Subscription({ client, plans, usage: { subscription, tier }, onDone }: 
             ],
             ['Afterwards', subscription.cancel_at_period_end ? 'it ends' : 'it goes on'],
           ]} />`
-        : html`<p>The account has none. The free tier costs nothing.</p>`
+        : html`<p>The account has none. ${tier === 'free' ? 'The free tier costs nothing.' : `Its ${tier} tier was given to it.`}</p>`
     }
     <dl class="facts">${offered.map(
       (one: Tier) =>

@@ -3,6 +3,7 @@
 import { type ComponentChildren, render } from 'preact'
 import { useMemo, useRef, useState } from 'preact/hooks'
 import { Countersign } from '../client.ts'
+import { CountersignError } from '../error.ts'
 import type { Tier } from '../operations/account.ts'
 import { CitationsSection } from './account-citations.ts'
 import { KeysSection } from './account-keys.ts'
@@ -68,17 +69,20 @@ function KeyForm({ clientWith, onOpen }: KeyFormProps): Html {
       const { handle } = await client.getUsage()
       onOpen({ client, handle })
     } catch (error) {
-      setProblem((error as Error).message)
+      // The service names the header of a program.
+      const isUnknown = error instanceof CountersignError && error.status === 401
+      setProblem(isUnknown ? 'This is not a valid API key of this service.' : (error as Error).message)
       setBusy(false)
     }
   }
   return html`<form class="door key-form" onSubmit=${open} aria-labelledby="open" novalidate>
     <h2 id="open">Open your account</h2>
+    <p>The API key stays in the memory of this page, and is forgotten when you leave or reload it.</p>
     <div class="field">
       <label for="api-key">API key</label>
       <input class="mono" id="api-key" type="password" ref=${field} required autocomplete="off" spellcheck=${false}
         aria-describedby="api-key-hint api-key-problem" aria-invalid=${problem ? 'true' : undefined} />
-      <p id="api-key-hint" class="detail">It begins with ctk_. It stays in the memory of this page and is forgotten when you leave or reload it.</p>
+      <p id="api-key-hint" class="detail">It begins with ctk_. You kept it when you made the account.</p>
       <p id="api-key-problem" class="problem" role="alert">${problem}</p>
     </div>
     <p class="actions"><button type="submit" disabled=${isBusy}>Open the account</button></p>
@@ -103,7 +107,7 @@ function Sections({ client, handle, plans, onForget }: Opened & { plans: Plans; 
   const [name, setName] = useState('Usage')
   const [tier, setTier] = useState<Tier>('free')
   const View = useMemo(() => SECTIONS.find(([one]) => one === name)?.[1], [name])
-  return html`<p class="signed-in">Account: <strong>${handle}</strong>
+  return html`<p class="signed-in"><span>Account: <strong>${handle}</strong></span>
       <button type="button" class="quiet" onClick=${onForget}>Sign out: forget the API key</button></p>
     <nav class="sections" aria-label="Sections of the account">${SECTIONS.map(
       ([one]) =>
