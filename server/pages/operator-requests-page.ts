@@ -231,7 +231,7 @@ export function operatorActionsPage(
           String(action_id),
           html`<${ShortTime} ms=${at.getTime()} />`,
           action.replaceAll('_', ' '),
-          html`<code>${subject}</code>`,
+          subject === '' ? '' : html`<code>${subject}</code>`,
           outcome?.replaceAll('_', ' ') ?? 'not known: the process ended meanwhile',
           html`<code>${session}</code>`,
         ])} />
