@@ -64,8 +64,11 @@ function pageOf(file: string): string {
 
 function render(file: string, text: string, pages: ReadonlyMap<string, string>): Document {
   const marked = new Marked(gfmHeadingId(), { renderer: rendererFor(file, pages) })
-  const markup = marked.parse(text, { async: false })
+  const parsed = marked.parse(text, { async: false })
   const headings = getHeadingList().map(({ id, level, raw }) => ({ id, level, text: plain(raw) }))
+  const isLong = text.split(/\s+/).length > MOST_WORDS
+  const chapters = headings.filter(({ level }) => level === 2).length > 1 ? 2 : 3
+  const markup = isLong ? fold(parsed, chapters) : parsed
   return {
     path: pageOf(file),
     title: headings.find(({ level }) => level === 1)?.text ?? file,
@@ -73,6 +76,26 @@ function render(file: string, text: string, pages: ReadonlyMap<string, string>):
     markup,
     headings: headings.filter(({ level }) => level === 2),
   }
+}
+
+/** A document with more words shows its chapters folded: open it would be longer than twelve screens. */
+const MOST_WORDS = 5000
+
+/**
+ * Each chapter as a part that opens at its heading. The id of the heading is that of the text below it, so that a link to it opens the
+ * chapter: browsers open what is folded around the target of a link.
+ * @param level of the headings of chapters
+ */
+function fold(markup: string, level: 2 | 3): string {
+  const [before = '', ...chapters] = markup.split(new RegExp(`(?=<h${level} id=)`))
+  const heading = new RegExp(`^<h${level} id="([^"]*)">(.*?)</h${level}>`, 's')
+  return `${before}${chapters
+    .map((chapter) => {
+      const [whole = '', id = '', words = ''] = heading.exec(chapter) ?? []
+      const text = chapter.slice(whole.length)
+      return `<details class="chapter"><summary><h${level}>${words}</h${level}></summary><div id="${id}">${text}</div></details>`
+    })
+    .join('\n')}`
 }
 
 /** Markdown of one paragraph without its marks. */
@@ -100,8 +123,8 @@ function rendererFor(file: string, pages: ReadonlyMap<string, string>): Renderer
       return `<figure class="code"><figcaption>${label}</figcaption><pre tabindex="0" aria-label="${label}" data-copy><code>${escapeText(text)}</code></pre></figure>\n`
     },
     table(token) {
-      // Each row stands on its own in a narrow window, as in `Table` of the other pages: a third column would begin outside of it.
-      const stacks = token.header.length > 2
+      // Each row stands on its own in a narrow window, as in `Table` of the other pages. Words beside words would be cut there.
+      const stacks = token.header.length > 1
       const role = (name: string) => (stacks ? ` role="${name}"` : '')
       const names = token.header.map(({ text }) => (stacks ? ` data-column="${escapeText(plain(text))}"` : ''))
       const cells = (row: Tokens.TableCell[], tag: string) =>
