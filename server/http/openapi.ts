@@ -237,8 +237,8 @@ const VERIFICATION_ANSWERS: Record<string, { about: string; headers?: HeaderName
   503: {
     about:
       'Disabled, at capacity, or a provider does not answer. Retry the same request. With `capacity_exceeded` and a ' +
-      '`request_id`, the service was too busy to finish this request: it failed uncharged, and what 422 says of `retryable` ' +
-      'true holds for it.',
+      '`request_id`, the service was too busy to finish this request: nothing was charged, and the same POST with the same ' +
+      'key is answered 402 and may be paid again.',
     headers: ['Retry-After'],
   },
 }

@@ -7,7 +7,7 @@ import { errorCodes, type Operation } from '../operation.ts'
 import { answerIn, callsIn } from './call-code.ts'
 import type { Example, Examples } from './examples.ts'
 import { renderPage, type Site } from './layout.ts'
-import { type Schema, SchemaList, type Schemas } from './schema-list.ts'
+import { type Schema, SchemaList, type Schemas, withCode } from './schema-list.ts'
 
 /** As much of an OpenAPI document as the page reads. */
 export interface ApiDocument {
@@ -220,9 +220,11 @@ function statusList({ responses }: Described, isShown: (status: string) => boole
   )
 }
 
-/** Text whose words between backticks are code. */
-function withCode(text: string): Html {
-  return text.split('`').map((part, n) => (n % 2 === 1 ? html`<code key=${n}>${part}</code>` : part))
+/** Where a parameter belongs, by its name in OpenAPI. */
+const PLACES: Readonly<Record<string, string>> = {
+  header: 'In a header.',
+  path: 'In the path.',
+  query: 'In the query, after `?`.',
 }
 
 function Parameters({ parameters }: Pick<Described, 'parameters'>) {
@@ -230,7 +232,7 @@ function Parameters({ parameters }: Pick<Described, 'parameters'>) {
     properties: Object.fromEntries(
       parameters.map(({ name, in: place, description, schema }) => [
         name,
-        { ...schema, description: [place, description ?? schema?.description].filter(Boolean).join('. ') },
+        { ...schema, description: [PLACES[place], description ?? schema?.description].filter(Boolean).join(' ') },
       ]),
     ),
     required: parameters.filter(({ required }) => required).map(({ name }) => name),

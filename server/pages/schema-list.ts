@@ -1,5 +1,5 @@
 // A JSON Schema as a list that people read: its members, each with its type, its bounds and its meaning.
-import { html } from '../../client/page/html.ts'
+import { type Html, html } from '../../client/page/html.ts'
 
 /** The keywords that the service's own schemas use. */
 export interface Schema {
@@ -42,7 +42,20 @@ export interface SchemaListProps {
 /** Members deeper than this are named in the row of the object that holds them. */
 const DEEPEST = 3
 
-export function SchemaList({ caption, schema, schemas, required = false }: SchemaListProps) {
+/** Text whose words between backticks are code. */
+export function withCode(text: string): Html {
+  return text.split('`').map((part, n) => (n % 2 === 1 ? html`<code key=${n}>${part}</code>` : part))
+}
+
+/** One list, or one for each form that an object may have. */
+export function SchemaList({ caption, schema, schemas, required = false }: SchemaListProps): Html {
+  const known = { ...schemas, ...schema.$defs }
+  const forms = (schema.anyOf ?? []).map((one) => resolve(one, known)).filter((one) => one.properties)
+  if (forms.length > 1)
+    return forms.map(
+      (form, n) =>
+        html`<${SchemaList} key=${n} caption=${`${caption}, form ${n + 1} of ${forms.length}`} schema=${form} schemas=${known} required=${required} />`,
+    )
   const rows = rowsOf(schema, { schemas: { ...schemas, ...schema.$defs }, above: '', depth: 0 })
   return html`<h2>${caption}</h2>${
     rows.length === 0
@@ -50,7 +63,7 @@ export function SchemaList({ caption, schema, schemas, required = false }: Schem
       : html`<dl class="members">${rows.map(
           ({ name, isRequired, type, about }) => html`<div key=${name}>
             <dt><code>${name}</code> <span class="detail">${type}${required && !isRequired && ', optional'}</span></dt>
-            <dd>${about}</dd>
+            <dd>${withCode(about)}</dd>
           </div>`,
         )}</dl>`
   }`
@@ -131,10 +144,12 @@ function rulesOf(schema: Schema): string[] {
     span(minItems, maxItems, 'items'),
     format && format !== 'date-time' && !pattern ? `Format ${format}.` : '',
     // A pattern for times is longer than this description of it.
-    format === 'date-time' ? 'RFC 3339, UTC.' : pattern && pattern.length <= 60 ? `Matches ${pattern}` : '',
+    format === 'date-time' ? 'RFC 3339, UTC.' : pattern && pattern.length <= 60 ? patternRule(pattern) : '',
     usual === undefined ? '' : `Default ${JSON.stringify(usual)}.`,
   ].filter((rule) => rule !== '')
 }
+
+const patternRule = (pattern: string) => (pattern === '\\S' ? 'Not blank.' : `Matches the pattern \`${pattern}\`.`)
 
 function span(least: number | undefined, most: number | undefined, unit: string): string {
   const of = unit === '' ? '' : ` ${unit}`
