@@ -58,6 +58,11 @@ const PARTS = [
   'server/payments/chains',
   'server/payments/facilitators',
   'server/operate/commands',
+  'server/pages/accuracy',
+  'server/pages/examples',
+  'server/pages/guide',
+  'server/pages/operator',
+  'server/pages/reference',
 ]
 const roomOf = (file: string) => (PARTS.includes(dirname(file)) ? dirname(dirname(file)) : dirname(file))
 

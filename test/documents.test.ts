@@ -7,8 +7,8 @@ import { CALLER_LIMITS, LIMITS, PUBLIC_LIMITS, TIERS, type TierLimits } from '..
 import { ALERT_TYPES } from '../server/alerts/format.ts'
 import { readConfig, variables } from '../server/config.ts'
 import { renderConfigurationPage } from '../server/configuration-page.ts'
-import { findAccuracy } from '../server/pages/accuracy.ts'
-import { findDocuments } from '../server/pages/documents.ts'
+import { findAccuracy } from '../server/pages/accuracy/accuracy.ts'
+import { findDocuments } from '../server/pages/guide/documents.ts'
 import { explainedFlags } from '../server/verification/offer/risk-flag-advice.ts'
 import { moves } from '../server/verification/request.ts'
 import { MOVES } from '../server/watchdogs/watchdog.ts'
@@ -190,7 +190,7 @@ const JOINED = /.{0,40}(?:<\/(?:code|a|em|strong)>\n +[\p{L}\p{N}]+|[\p{L}\p{N}.
 
 t.test('no page joins a word to the code or link before it, nor after it', async (t) => {
   // Templates drop the white space around a line's end.
-  const templates = globSync('{server/pages,client/page}/*.ts', { cwd: root })
+  const templates = globSync('{server/pages,client/page}/**/*.ts', { cwd: root })
   const joined = templates.flatMap((file) => [...read(file).matchAll(JOINED)].map(([found]) => `${file}: ${found}`))
   t.same(joined, [])
 })

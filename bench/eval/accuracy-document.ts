@@ -8,7 +8,7 @@ import {
   type Share,
   WAY_NAMES,
   WAYS,
-} from '../../server/pages/accuracy.ts'
+} from '../../server/pages/accuracy/accuracy.ts'
 import { count, table } from './markdown.ts'
 import { NO_MODEL, renderFailures, renderPublished, renderVerdicts } from './verdict-document.ts'
 

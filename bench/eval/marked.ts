@@ -1,6 +1,6 @@
 // Data sets with annotated evidence: measures how the literal assessment finds the evidence, compared with BM25.
 import { createHash } from 'node:crypto'
-import { WAYS, type Way } from '../../server/pages/accuracy.ts'
+import { WAYS, type Way } from '../../server/pages/accuracy/accuracy.ts'
 import { assessLiterally } from '../../workers/assessment/literal/search-thread.ts'
 import { codePointIndex } from '../../workers/text/offsets.ts'
 import { printNote, printRows } from '../table.ts'

@@ -16,7 +16,7 @@ import {
   findAccuracy,
   type MarkedRun,
   type Share,
-} from '../../server/pages/accuracy.ts'
+} from '../../server/pages/accuracy/accuracy.ts'
 import { settings } from '../../workers/assessment/local/weights.ts'
 import { LITERAL_PROCEDURE } from '../../workers/assessment/procedure.ts'
 import { renderAccuracy } from './accuracy-document.ts'

@@ -2,8 +2,8 @@
 import { createHash } from 'node:crypto'
 import type { Assessment } from '../../server/interface/assessment.ts'
 import { inconsistency } from '../../server/interface/result.ts'
-import type { AccuracyRun, ClaimSupport } from '../../server/pages/accuracy.ts'
-import { verdictFigures, withInterval } from '../../server/pages/accuracy-figures.ts'
+import type { AccuracyRun, ClaimSupport } from '../../server/pages/accuracy/accuracy.ts'
+import { verdictFigures, withInterval } from '../../server/pages/accuracy/accuracy-figures.ts'
 import { figure, printNote, printRows } from '../table.ts'
 import { type Item, type Label, VERDICTS } from './labels.ts'
 

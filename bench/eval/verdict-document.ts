@@ -1,5 +1,5 @@
 // The chapters of docs/accuracy.md about verdicts: one for each procedure that gives them, and what others measured of it.
-import type { AccuracyRun, Failure, Published } from '../../server/pages/accuracy.ts'
+import type { AccuracyRun, Failure, Published } from '../../server/pages/accuracy/accuracy.ts'
 import {
   agreement,
   kindRows,
@@ -8,7 +8,7 @@ import {
   READING,
   type Rows,
   summaryRows,
-} from '../../server/pages/accuracy-figures.ts'
+} from '../../server/pages/accuracy/accuracy-figures.ts'
 import { count, table } from './markdown.ts'
 
 /** @param runs of one procedure, one for each set */

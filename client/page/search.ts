@@ -3,7 +3,7 @@ import { type ComponentChildren, render } from 'preact'
 import { useMemo, useState } from 'preact/hooks'
 import { type Html, html } from './html.ts'
 
-/** Address, title, and further words, as `server/pages/search-entries.ts` makes them. */
+/** Address, title, and further words, as `server/pages/guide/search-entries.ts` makes them. */
 type Entry = readonly [path: string, title: string, words: string]
 
 const MOST = 12

@@ -19,15 +19,15 @@ import { readStatus } from '../operate/status.ts'
 import { timelineOf } from '../operate/timeline.ts'
 import { countRefused, listFailingHosts, readWeek } from '../operate/week.ts'
 import { openSite, type Site } from '../pages/layout.ts'
-import { closedPage, signInPage } from '../pages/operator-frame.ts'
-import { type Dashboard, operatorPage } from '../pages/operator-page.ts'
+import { closedPage, signInPage } from '../pages/operator/operator-frame.ts'
+import { type Dashboard, operatorPage } from '../pages/operator/operator-page.ts'
 import {
   operatorActionsPage,
   operatorRequestPage,
   operatorRequestsPage,
   type Question,
   questionPage,
-} from '../pages/operator-requests-page.ts'
+} from '../pages/operator/operator-requests-page.ts'
 import { findUnresolved } from '../payments/ledger.ts'
 import { states } from '../verification/request.ts'
 import { openFeed } from './operator-feed.ts'

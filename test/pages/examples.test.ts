@@ -6,10 +6,10 @@ import t, { type Test } from 'tap'
 import { verifyResult } from '../../client/verification.ts'
 import { catalog } from '../../server/catalog.ts'
 import { completedResult } from '../../server/interface/result.ts'
-import type { ExampleResults } from '../../server/pages/examples.ts'
+import type { ExampleResults } from '../../server/pages/examples/examples.ts'
 import { recordExamples, recordResults } from './examples.ts'
 
-const folder = join(import.meta.dirname, '../../server/pages')
+const folder = join(import.meta.dirname, '../../server/pages/examples')
 const fresh = join(import.meta.dirname, '../../.tap/pages')
 
 function stored(name: string): unknown {
@@ -24,7 +24,11 @@ function stored(name: string): unknown {
 function holds(name: string, made: unknown, t: Test) {
   mkdirSync(fresh, { recursive: true })
   writeFileSync(join(fresh, name), `${JSON.stringify(made, null, 1)}\n`)
-  t.same(masked(stored(name)), masked(made), `server/pages/${name} is stale: look at .tap/pages/${name} and copy it`)
+  t.same(
+    masked(stored(name)),
+    masked(made),
+    `server/pages/examples/${name} is stale: look at .tap/pages/${name} and copy it`,
+  )
 }
 
 /** Values without what no two runs have in common. */

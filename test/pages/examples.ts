@@ -2,7 +2,7 @@
 // of the reference at /docs, and the results that the front page shows. examples.test.ts holds the stored ones to a new run.
 import { createHash, randomUUID } from 'node:crypto'
 import type { Operation } from '../../server/operation.ts'
-import type { Example, ExampleResults, Examples } from '../../server/pages/examples.ts'
+import type { Example, ExampleResults, Examples } from '../../server/pages/examples/examples.ts'
 import { modelEnv, openMessagesServer, verdictOn } from '../assessment/semantic/messages-server.ts'
 import { payingFetch, type System, signPayment, startSystem, termsOf, VERIFY } from '../system.ts'
 import { until } from '../until.ts'

@@ -8,9 +8,9 @@ import { generatePrivateKey } from 'viem/accounts'
 import { LIMITS, TIERS, type TierLimits } from '../../server/accounts/tiers.ts'
 import { catalog } from '../../server/catalog.ts'
 import { errorTable } from '../../server/errors.ts'
-import { readTransitions } from '../../server/pages/diagram.ts'
-import { findDocuments } from '../../server/pages/documents.ts'
-import { roomsOf } from '../../server/pages/reference-page.ts'
+import { readTransitions } from '../../server/pages/guide/diagram.ts'
+import { findDocuments } from '../../server/pages/guide/documents.ts'
+import { roomsOf } from '../../server/pages/reference/reference-page.ts'
 import { openAccountHarness } from '../accounts/harness.ts'
 import {
   findMisfits,

@@ -124,7 +124,7 @@ t.test('in a browser', { skip: noBrowser }, async (t) => {
     const { page, complaints } = opened
     const colourOf = (selector: string) => page.locator(selector).evaluate((one) => getComputedStyle(one).color)
     const { local, literal } = JSON.parse(
-      readFileSync(join(import.meta.dirname, '../../server/pages/example-results.json'), 'utf8'),
+      readFileSync(join(import.meta.dirname, '../../server/pages/examples/example-results.json'), 'utf8'),
     )
     const { key_id, pubkey_hex } = local.receipt.attestation
     await page.click('.pins > summary')

@@ -5,7 +5,7 @@ import { get } from 'node:http'
 import { join } from 'node:path'
 import t from 'tap'
 import { catalog } from '../../server/catalog.ts'
-import { findDocuments } from '../../server/pages/documents.ts'
+import { findDocuments } from '../../server/pages/guide/documents.ts'
 import { payingFetch, startSystem } from '../system.ts'
 
 const LIMIT = 60_000

@@ -1,7 +1,7 @@
 // What the search of /docs and /guide looks through: every section of the guide, every operation and every error. The browser fetches
 // it once and searches by itself.
-import { errorTable } from '../errors.ts'
-import type { Operation } from '../operation.ts'
+import { errorTable } from '../../errors.ts'
+import type { Operation } from '../../operation.ts'
 import type { Document } from './documents.ts'
 
 /** Address, title, and the words that it is found by. */

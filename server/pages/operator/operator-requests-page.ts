@@ -2,15 +2,15 @@
 // action, and the log of actions.
 
 import { z } from 'zod'
-import { networkInWords } from '../../client/networks.ts'
-import { type Html, html } from '../../client/page/html.ts'
-import { Badge, Code, Facts, inFigures, Notice, ShortTime, Table, type Tone } from '../../client/page/parts.ts'
-import type { Action, RecordedAction } from '../operate/actions.ts'
-import type { RequestPage } from '../operate/request-pages.ts'
-import type { RequestDetail } from '../operate/requests.ts'
-import type { Moment } from '../operate/timeline.ts'
-import { isWorking, type State, states } from '../verification/request.ts'
-import type { Site } from './layout.ts'
+import { networkInWords } from '../../../client/networks.ts'
+import { type Html, html } from '../../../client/page/html.ts'
+import { Badge, Code, Facts, inFigures, Notice, ShortTime, Table, type Tone } from '../../../client/page/parts.ts'
+import type { Action, RecordedAction } from '../../operate/actions.ts'
+import type { RequestPage } from '../../operate/request-pages.ts'
+import type { RequestDetail } from '../../operate/requests.ts'
+import type { Moment } from '../../operate/timeline.ts'
+import { isWorking, type State, states } from '../../verification/request.ts'
+import type { Site } from '../layout.ts'
 import { FormToken, renderOperatorPage } from './operator-frame.ts'
 
 const TONES: Partial<Record<State, Tone>> = { completed: 'good', failed: 'bad', unpaid: 'open', settling: 'open' }

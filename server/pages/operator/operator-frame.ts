@@ -1,7 +1,7 @@
 // What the pages of the operator's dashboard share: their frame with its own navigation, the forms of a session, and the sign-in.
-import { type Html, html } from '../../client/page/html.ts'
-import { Code, Field, Notice } from '../../client/page/parts.ts'
-import { renderPage, type Site } from './layout.ts'
+import { type Html, html } from '../../../client/page/html.ts'
+import { Code, Field, Notice } from '../../../client/page/parts.ts'
+import { renderPage, type Site } from '../layout.ts'
 
 export interface OperatorPage {
   title: string

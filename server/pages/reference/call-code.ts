@@ -1,7 +1,7 @@
 // A recorded call as code to copy, for a shell, in TypeScript and in Python, and its answer as text. Credentials are variables of the
 // environment.
-import type { Operation } from '../operation.ts'
-import type { Example } from './examples.ts'
+import type { Operation } from '../../operation.ts'
+import type { Example } from '../examples/examples.ts'
 
 /** @param baseUrl without a slash at its end */
 export function callsIn(operation: Operation, example: Example, baseUrl: string): [language: string, text: string][] {

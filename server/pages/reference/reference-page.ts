@@ -1,12 +1,12 @@
 // The reference of the API: a list of all operations at /docs, a page for each with its parameters, schemas, possible errors and a
 // recorded call, and a page of all errors. Everything comes from the OpenAPI document, the table of errors and the recorded examples.
-import { type Html, html } from '../../client/page/html.ts'
-import { Badge, Code, Facts, Table } from '../../client/page/parts.ts'
-import { errorTable } from '../errors.ts'
-import { errorCodes, type Operation } from '../operation.ts'
+import { type Html, html } from '../../../client/page/html.ts'
+import { Badge, Code, Facts, Table } from '../../../client/page/parts.ts'
+import { errorTable } from '../../errors.ts'
+import { errorCodes, type Operation } from '../../operation.ts'
+import type { Example, Examples } from '../examples/examples.ts'
+import { renderPage, type Site } from '../layout.ts'
 import { answerIn, callsIn } from './call-code.ts'
-import type { Example, Examples } from './examples.ts'
-import { renderPage, type Site } from './layout.ts'
 import { type Schema, SchemaList, type Schemas, withCode } from './schema-list.ts'
 
 /** As much of an OpenAPI document as the page reads. */

@@ -21,7 +21,7 @@ export interface Document {
   headings: readonly { id: string; text: string }[]
 }
 
-const ROOT = join(import.meta.dirname, '../..')
+const ROOT = join(import.meta.dirname, '../../..')
 
 /** Documents outside docs/: a file, and the name of its page. */
 const BESIDE: Readonly<Record<string, string>> = {

@@ -1,7 +1,7 @@
 // The part of /accuracy about verdicts: figures with intervals for each set, beside BM25 with words, what was published, and what others
 // publish of theirs.
-import { type Html, html } from '../../client/page/html.ts'
-import { Facts, inFigures, Table } from '../../client/page/parts.ts'
+import { type Html, html } from '../../../client/page/html.ts'
+import { Facts, inFigures, Table } from '../../../client/page/parts.ts'
 import type { AccuracyRun, Failure, OthersFigure, Published } from './accuracy.ts'
 import { agreement, kindRows, matrixRows, publishedRows, READING, type Rows, summaryRows } from './accuracy-figures.ts'
 

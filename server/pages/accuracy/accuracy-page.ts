@@ -1,7 +1,8 @@
 // The page /accuracy: the results of the current assessment on labelled sets, from the last saved runs of the evaluation.
-import { html } from '../../client/page/html.ts'
-import { Code, Facts, Figures, inFigures, Notice, Table } from '../../client/page/parts.ts'
-import type { AssessmentKind } from '../interface/assessment.ts'
+import { html } from '../../../client/page/html.ts'
+import { Code, Facts, Figures, inFigures, Notice, Table } from '../../../client/page/parts.ts'
+import type { AssessmentKind } from '../../interface/assessment.ts'
+import { renderPage, type Site } from '../layout.ts'
 import {
   type Accuracy,
   type AccuracyRun,
@@ -13,7 +14,6 @@ import {
   WAYS,
 } from './accuracy.ts'
 import { OthersFigures, PublishedFigures, Verdicts } from './accuracy-verdicts.ts'
-import { renderPage, type Site } from './layout.ts'
 
 export interface InForce {
   assessment: AssessmentKind

@@ -1,5 +1,5 @@
 // A JSON Schema as a list that people read: its members, each with its type, its bounds and its meaning.
-import { type Html, html } from '../../client/page/html.ts'
+import { type Html, html } from '../../../client/page/html.ts'
 
 /** The keywords that the service's own schemas use. */
 export interface Schema {

@@ -1,7 +1,7 @@
 // The pages under /guide: a list of the documents, and each document with links to the others beside it.
-import { html } from '../../client/page/html.ts'
+import { html } from '../../../client/page/html.ts'
+import { renderPage, type Site } from '../layout.ts'
 import type { Document } from './documents.ts'
-import { renderPage, type Site } from './layout.ts'
 
 /** In the order in which they are read. A document that is not named comes at the end of the last group. */
 const GROUPS = [

@@ -1,12 +1,12 @@
 // The last week on the operator's dashboard, as plots of the roll-ups: throughput, verdicts, failures, latency, queue, revenue, alerts;
 // and the hosts and limits that stand out.
-import { networkInWords } from '../../client/networks.ts'
-import { type Html, html } from '../../client/page/html.ts'
-import { inFigures, Table } from '../../client/page/parts.ts'
-import type { Period } from '../operate/roll-ups.ts'
-import { costOf, type Spending, countOf as total } from '../operate/spending.ts'
-import type { FailingHost, RefusedCalls } from '../operate/week.ts'
-import { Plot, type PlotProps, type Series } from './plot.ts'
+import { networkInWords } from '../../../client/networks.ts'
+import { type Html, html } from '../../../client/page/html.ts'
+import { inFigures, Table } from '../../../client/page/parts.ts'
+import type { Period } from '../../operate/roll-ups.ts'
+import { costOf, type Spending, countOf as total } from '../../operate/spending.ts'
+import type { FailingHost, RefusedCalls } from '../../operate/week.ts'
+import { Plot, type PlotProps, type Series } from '../plot.ts'
 
 export interface WeekProps {
   spending: Spending

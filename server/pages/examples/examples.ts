@@ -1,8 +1,8 @@
 // The examples that pages show: calls of every operation with their answers, and results. All of them are real answers of
 // this service: test/pages/examples.ts records them, and a test compares them with a new run.
 import { readFile } from 'node:fs/promises'
-import type { VerificationResult } from '../../client/verification.ts'
-import type { AssessmentKind } from '../interface/assessment.ts'
+import type { VerificationResult } from '../../../client/verification.ts'
+import type { AssessmentKind } from '../../interface/assessment.ts'
 
 /** One call and its answer. `{base_url}` stands for the address of the service; a credential for its name, as in a shell. */
 export interface Example {

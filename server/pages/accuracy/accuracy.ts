@@ -1,7 +1,7 @@
 // The last runs of `npm run eval -- --save`, which writes them to docs/accuracy.json: one for each assessor and set, and one for each
 // set with annotated evidence.
 import { readFile } from 'node:fs/promises'
-import type { Assessment, AssessmentKind } from '../interface/assessment.ts'
+import type { Assessment, AssessmentKind } from '../../interface/assessment.ts'
 
 export type ClaimSupport = Assessment['claim_support']
 
@@ -146,7 +146,7 @@ export function percent(share: Share | null): string {
 }
 
 /** The file that `--save` writes. */
-export const ACCURACY_FILE = new URL('../../docs/accuracy.json', import.meta.url)
+export const ACCURACY_FILE = new URL('../../../docs/accuracy.json', import.meta.url)
 
 /** Empty where nothing was saved. */
 export async function findAccuracy(): Promise<Accuracy> {
