@@ -5,7 +5,7 @@ import t from 'tap'
 import { expressionsIn, weaknessOf } from './expressions.ts'
 
 const root = join(import.meta.dirname, '..')
-const READERS = ['workers/text/*.ts', 'client/report/*.ts', 'client/page/*.ts', 'client/*.ts']
+const READERS = ['workers/text/*.ts', 'client/report/*.ts', 'client/page/**/*.ts', 'client/*.ts']
 
 /** Expressions whose input cannot be what makes them slow. */
 const HELD: Record<string, string> = {

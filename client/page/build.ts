@@ -6,15 +6,24 @@
 // in some seconds.
 import { createHash } from 'node:crypto'
 import { mkdir, writeFile } from 'node:fs/promises'
-import { join } from 'node:path'
+import { join, parse } from 'node:path'
 import type { BuildOptions, Plugin } from 'esbuild-wasm'
-import { INTRODUCTION, NO_SCRIPT, TITLE } from './page-words.ts'
 import { COMMON_POLICY } from './policy.ts'
+import { INTRODUCTION, NO_SCRIPT, TITLE } from './verify/page-words.ts'
 
-/** The scripts of pages, each with its source in this folder: NAME.ts. */
-export const SCRIPTS = ['verify', 'copy', 'result', 'account', 'live', 'search', 'try-call', 'try'] as const
+/** The scripts of pages by name, each with its source in this folder. */
+export const SCRIPTS = {
+  verify: 'verify/verify.ts',
+  copy: 'copy.ts',
+  result: 'result/result.ts',
+  account: 'account/account.ts',
+  live: 'live.ts',
+  search: 'search.ts',
+  'try-call': 'try-call.ts',
+  try: 'try/try.ts',
+} as const
 type Bundler = Pick<typeof import('esbuild-wasm'), 'build' | 'stop'>
-export type ScriptName = (typeof SCRIPTS)[number]
+export type ScriptName = keyof typeof SCRIPTS
 
 export interface Assets {
   /** Minified, for all pages. */
@@ -26,10 +35,10 @@ export interface Assets {
 /** Takes some tenths of a second, or some seconds without the native form of esbuild. Ends its process afterwards. */
 export async function buildAssets(bundler: Promise<Bundler> = loadBundler()): Promise<Assets> {
   // One call for all: each source that several scripts share is read once.
-  const textOf = await bundle(['style.css', ...SCRIPTS.map((name) => `${name}.ts`)], await bundler)
+  const textOf = await bundle(['style.css', ...Object.values(SCRIPTS)], await bundler)
   return {
     style: textOf('style.css'),
-    scripts: Object.fromEntries(SCRIPTS.map((name) => [name, textOf(`${name}.js`)])) as Assets['scripts'],
+    scripts: Object.fromEntries(Object.keys(SCRIPTS).map((name) => [name, textOf(`${name}.js`)])) as Assets['scripts'],
   }
 }
 
@@ -41,7 +50,7 @@ export interface ChatAssets {
 
 /** Like `buildAssets`, and not at the same time: each ends the process of the bundler. */
 export async function buildChatAssets(bundler: Promise<Bundler> = loadBundler()): Promise<ChatAssets> {
-  const textOf = await bundle(['chat.css', 'chat.ts'], await bundler, { plugins: [ENGLISH_ALONE] })
+  const textOf = await bundle(['chat/chat.css', 'chat/chat.ts'], await bundler, { plugins: [ENGLISH_ALONE] })
   return { style: textOf('chat.css'), script: textOf('chat.js') }
 }
 
@@ -63,7 +72,7 @@ export async function buildVerifierWorker(
   verifier: string,
   bundler: Promise<Bundler> = loadBundler(),
 ): Promise<string> {
-  const textOf = await bundle(['verifier-worker.ts'], await bundler, {
+  const textOf = await bundle(['verify/verifier-worker.ts'], await bundler, {
     alias: { 'countersign-verifier': verifier },
     // A script that is no module has no address of its own; the runtime only wants to see that there is one.
     define: { 'import.meta.url': 'location.href' },
@@ -73,11 +82,11 @@ export async function buildVerifierWorker(
 
 type More = Pick<BuildOptions, 'plugins' | 'alias' | 'define'>
 
-/** The text of each output by its name, from sources in this folder. */
+/** The text of each output by its name, without the folders of its source, which is in this folder. */
 async function bundle(files: readonly string[], { build, stop }: Bundler, more: More = {}) {
   try {
     const { outputFiles } = await build({
-      entryPoints: files.map((file) => join(import.meta.dirname, file)),
+      entryPoints: files.map((file) => ({ in: join(import.meta.dirname, file), out: parse(file).name })),
       outdir: OUT,
       bundle: true,
       minify: true,
@@ -126,7 +135,7 @@ export function renderSingleFile({ style, scripts }: Assets): string {
 
 /** The page that `countersign check --html` fills: the outcome goes into its empty attribute `data-check`. */
 export async function buildCheckPage(bundler: Promise<Bundler> = loadBundler()): Promise<string> {
-  const textOf = await bundle(['style.css', 'check-page.ts'], await bundler)
+  const textOf = await bundle(['style.css', 'citations/check-page.ts'], await bundler)
   return renderFrame({
     title: 'Check of a report · Countersign',
     style: textOf('style.css'),

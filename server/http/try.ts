@@ -3,7 +3,7 @@
 
 import { Readable } from 'node:stream'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
-import { problemsOf } from '../../client/page/try-form.ts'
+import { problemsOf } from '../../client/page/try/try-form.ts'
 import { addressKey } from '../accounts/address-key.ts'
 import type { Api } from '../context.ts'
 import { AppError } from '../errors.ts'

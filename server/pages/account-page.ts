@@ -1,5 +1,5 @@
 // The page /account: a frame for the work of the browser with an API key, and instructions for browsers without scripts.
-import type { Plans } from '../../client/page/account-plans.ts'
+import type { Plans } from '../../client/page/account/account-plans.ts'
 import { html } from '../../client/page/html.ts'
 import { Notice } from '../../client/page/parts.ts'
 import { LIMITS, MONTHLY_PRICE_USD } from '../accounts/tiers.ts'

@@ -2,11 +2,11 @@
 // proof.
 
 import { networkInWords } from '../../client/networks.ts'
-import { cardOf } from '../../client/page/card-result.ts'
 import { html } from '../../client/page/html.ts'
 import { Code, Facts, Notice } from '../../client/page/parts.ts'
-import { ResultCard } from '../../client/page/result-card.ts'
-import { TryForm } from '../../client/page/try-form.ts'
+import { cardOf } from '../../client/page/result/card-result.ts'
+import { ResultCard } from '../../client/page/result/result-card.ts'
+import { TryForm } from '../../client/page/try/try-form.ts'
 import type { VerificationResult } from '../../client/verification.ts'
 import { RIGHT_OF_100 } from '../../workers/assessment/local/explanation.ts'
 import type { TrySettings } from '../config/looks.ts'

@@ -1,6 +1,6 @@
 // The page /pricing: what a verification costs, with a calculator, and what each tier of accounts has, from the tables that enforce it.
 import { networkInWords } from '../../client/networks.ts'
-import { CHOSEN_BY } from '../../client/page/account-plans.ts'
+import { CHOSEN_BY } from '../../client/page/account/account-plans.ts'
 import { html } from '../../client/page/html.ts'
 import { inFigures, Notice, Table } from '../../client/page/parts.ts'
 import {

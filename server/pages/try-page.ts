@@ -1,8 +1,8 @@
 // The page /try: the form for a page and a claim, and the answer below it. Without a script the form is sent here.
 import { html } from '../../client/page/html.ts'
-import type { LookState } from '../../client/page/look-call.ts'
-import { LookView } from '../../client/page/look-view.ts'
-import { type TryExample, TryForm } from '../../client/page/try-form.ts'
+import type { LookState } from '../../client/page/try/look-call.ts'
+import { LookView } from '../../client/page/try/look-view.ts'
+import { type TryExample, TryForm } from '../../client/page/try/try-form.ts'
 import { SAMPLES, samplePath } from '../looks/samples.ts'
 import type { Capabilities } from '../verification/offer/capabilities.ts'
 import { renderPage, type Site } from './layout.ts'

@@ -3,7 +3,7 @@
 import { createHash } from 'node:crypto'
 import { createReadStream, statSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
-import type { ServedFile, ServedVerifier } from '../../client/page/served-verifier.ts'
+import type { ServedFile, ServedVerifier } from '../../client/page/verify/served-verifier.ts'
 import { procedureOf } from '../../workers/assessment/local/settings.ts'
 import { readTables, settings, weightsLength } from '../../workers/assessment/local/weights.ts'
 import { type Asset, assetOf, inTurn } from './assets.ts'

@@ -1,7 +1,7 @@
 // The page /verify: a frame for the work of the browser, and instructions for browsers without scripts.
 import { html } from '../../client/page/html.ts'
-import { INTRODUCTION, NO_SCRIPT, TITLE } from '../../client/page/page-words.ts'
-import type { ServedVerifier } from '../../client/page/served-verifier.ts'
+import { INTRODUCTION, NO_SCRIPT, TITLE } from '../../client/page/verify/page-words.ts'
+import type { ServedVerifier } from '../../client/page/verify/served-verifier.ts'
 import type { VerificationResult } from '../../client/verification.ts'
 import { renderPage, type Site } from './layout.ts'
 

@@ -1,6 +1,6 @@
 // Reports and results that are refused because of their form, whatever their size. How work grows is in test/readers.test.ts.
 import t from 'tap'
-import { partsOf, passagesOf, quotedIn } from '../../client/page/passages.ts'
+import { partsOf, passagesOf, quotedIn } from '../../client/page/result/passages.ts'
 import { readMarkdown } from '../../client/report/markdown.ts'
 import { hostileReports } from './hostile-reports.ts'
 

@@ -2,7 +2,7 @@
 // the service read.
 import { createHash, randomUUID } from 'node:crypto'
 import t from 'tap'
-import { HEADLINES } from '../../client/page/report-view.ts'
+import { HEADLINES } from '../../client/page/verify/report-view.ts'
 import { noBrowser, overflow, seriousFindings, sharedBrowser, shown } from '../browser.ts'
 import { PAGE, payingFetch, startSystem } from '../system.ts'
 import { draw, openChatHosts, portray } from './chat-frame.ts'

@@ -2,7 +2,7 @@
 // and the chain.
 import { readFile } from 'node:fs/promises'
 import t from 'tap'
-import { HEADLINES } from '../../client/page/report-view.ts'
+import { HEADLINES } from '../../client/page/verify/report-view.ts'
 import { CAPTURE_REQUESTED_BY } from '../../server/evidence/manifest.ts'
 import { madeFor } from '../../server/pages/receipt-page.ts'
 import { recoveryToken } from '../../server/verification/recovery-token.ts'

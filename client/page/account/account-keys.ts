@@ -1,0 +1,39 @@
+// The API keys of the account: made, and ended at once or after a day, which is how a key is changed without a gap.
+import { useState } from 'preact/hooks'
+import type { ApiKeyKind, ApiKeyRow } from '../../operations/account.ts'
+import { type Html, html } from '../html.ts'
+import { Field, ShortTime, Table } from '../parts.ts'
+import { Act, Entry, OnceShown, type Secret, type SectionProps, Show, useLoaded } from './account-parts.ts'
+
+const DAY_S = 86_400
+/** What a key of each kind may do. */
+const KINDS: Record<ApiKeyKind, string> = { full: 'everything', read_only: 'read', heartbeat: 'send heartbeats' }
+
+export function KeysSection({ client }: SectionProps): Html {
+  const loaded = useLoaded(() => client.listApiKeys(), [client])
+  const [secret, setSecret] = useState<Secret | null>(null)
+  const make = async ({ kind = 'full', label = '' }) => {
+    const made = await client.createApiKey({ kind: kind as ApiKeyKind, ...(label && { label }) })
+    setSecret({ what: `The new key ${label || kind}`, text: made.api_key, file: `countersign-${label || kind}.key` })
+  }
+  return html`<p>To change an API key without a gap: make a new one, give it to your programs, and end the old one in a day. A lost key cannot be
+      recovered.</p>
+    <${OnceShown} secret=${secret} />
+    <${Entry} title="Make a key" button="Make it" submit=${make} onDone=${loaded.reload}>
+      <p><label for="kind">What it may do</label>
+        <select id="kind" name="kind">${Object.entries(KINDS).map(([kind, may]) => html`<option key=${kind} value=${kind}>${may}</option>`)}</select></p>
+      <${Field} id="label" label="Label" hint="For you. May be empty." /><//>
+    <${Show} loaded=${loaded}>${({ api_keys }: { api_keys: ApiKeyRow[] }) => html`
+      <${Table} caption="API keys" unseen columns=${[{ name: 'Label' }, { name: 'May' }, { name: 'Made (UTC)' }, { name: 'Last used' }, { name: 'Ends' }, { name: '' }]}
+        rows=${api_keys.map(({ id, kind, label, created_at, last_used_at, expires_at }) => [
+          html`<bdi>${label ?? 'no label'}</bdi>`,
+          KINDS[kind],
+          html`<${ShortTime} ms=${Date.parse(created_at)} />`,
+          last_used_at ? html`<${ShortTime} ms=${Date.parse(last_used_at)} />` : 'never',
+          expires_at ? html`<${ShortTime} ms=${Date.parse(expires_at)} />` : '',
+          html`<span class="actions"><${Act} label="End in a day" to=${label ?? kind} question="Programs that still use it stop working then."
+              run=${() => client.revokeApiKey({ id, after_s: DAY_S })} onDone=${loaded.reload} />
+            <${Act} label="End now" to=${label ?? kind} question="Programs that use it stop working at once. This page too, if it is the key that you entered."
+              run=${() => client.revokeApiKey({ id })} onDone=${loaded.reload} /></span>`,
+        ])} />`}<//>`
+}

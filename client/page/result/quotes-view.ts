@@ -1,0 +1,49 @@
+// The quotes of a result: each in its passage, and in the whole text of the page with a way from one to the next.
+import { useMemo, useRef, useState } from 'preact/hooks'
+import { stanceInWords } from '../../verdict-words.ts'
+import { type Html, html } from '../html.ts'
+import { type Passage, partsOf, type Quoted } from './passages.ts'
+
+/** One quote in its passage, with its stance and a link that opens the page at it. */
+export function PassageView({ id, stance, before, quote, after, link }: Passage): Html {
+  return html`<figure class=${`passage stance-${STANCES.includes(stance) ? stance : 'unknown'}`}>
+    <blockquote>${before}<mark>${quote}</mark>${after}</blockquote>
+    <figcaption><span class="stance">${stanceInWords(stance)}</span> <span class="detail">quote ${id}</span>${
+      link && html` <a href=${link} rel="noreferrer noopener" target="_blank">Open the page at this quote</a>`
+    }</figcaption>
+  </figure>`
+}
+
+const STANCES = ['supports', 'contradicts', 'mentions']
+
+/** The text of the page as it was read, folded, with its quotes marked. Needs a script to go from one to the next. */
+export function WholeText({ source, evidence }: Quoted): Html {
+  const parts = useMemo(() => partsOf({ source, evidence }), [source, evidence])
+  const ids = evidence.map(({ evidence_id }) => String(evidence_id))
+  const [at, setAt] = useState(-1)
+  const box = useRef<HTMLDivElement>(null)
+  const go = (step: number) => {
+    const next = (Math.max(at, step > 0 ? -1 : 0) + step + ids.length) % ids.length
+    setAt(next)
+    const mark = box.current?.querySelector<HTMLElement>(`[data-quote~="${CSS.escape(ids[next] ?? '')}"]`)
+    mark?.scrollIntoView({ block: 'center' })
+  }
+  const current = ids[at]
+  return html`<details class="whole-text">
+    <summary>The whole text of the page as it was read</summary>
+    ${
+      ids.length > 0 &&
+      html`<p class="steps">
+        <button type="button" class="quiet" onClick=${() => go(-1)}>Previous quote</button>
+        <button type="button" class="quiet" onClick=${() => go(1)}>Next quote</button>
+        <span role="status">${current ? `${current}, ${at + 1} of ${ids.length}` : `${ids.length} quotes`}</span>
+      </p>`
+    }
+    <div class="text" tabindex="0" role="region" aria-label="Text of the page" ref=${box}>${parts.map(
+      ({ text, ids: within }, index) =>
+        within.length === 0
+          ? text
+          : html`<mark key=${index} data-quote=${within.join(' ')} class=${current && within.includes(current) ? 'current' : ''}>${text}</mark>`,
+    )}</div>
+  </details>`
+}

@@ -1,0 +1,115 @@
+// The card of a result, the same on every page: for each claim the verdict, the claim, the explanation, the quotes in their context and
+// what raises doubt; then when and by what it was read. What was proved comes last, as the children of the card.
+import { flagInWords } from '../../flag-words.ts'
+import { VERDICT_WORDS, verdictInWords } from '../../verdict-words.ts'
+import { type Html, html } from '../html.ts'
+import { Time } from '../parts.ts'
+import { assessorOf, type CardClaim, type CardResult } from './card-result.ts'
+import { passagesOf, webAddress } from './passages.ts'
+import { PassageView } from './quotes-view.ts'
+
+export interface ResultCardProps {
+  /** From `cardOf`. */
+  result: CardResult
+  /** Address of the page with the accuracy of assessors; null where no service is known. */
+  accuracy: string | null
+  /** Id of the heading with the verdict; the cards of one page need different ones. */
+  id?: string
+  /** False for a file that was changed or whose key is unknown: then its verdict has no colour, and is said to be the file's. */
+  isProved?: boolean
+  /** False for an example whose page is nowhere: then nothing links to it. */
+  isReachable?: boolean
+  /** What was proved. */
+  children?: Html
+}
+
+export function ResultCard({
+  result,
+  accuracy,
+  id = 'verdict',
+  isProved = true,
+  isReachable = true,
+  children,
+}: ResultCardProps): Html {
+  const { claims, shared_flags } = result
+  return html`<article class=${isProved ? 'result-card' : 'result-card unproved'} aria-labelledby=${id}>
+    ${claims.length > 1 && html`<p class="overview">${overviewOf(claims)}</p>`}
+    ${claims.map((one, n) => html`<${Claim} key=${n} id=${n === 0 ? id : `${id}-${n + 1}`} claim=${one} isProved=${isProved} isReachable=${isReachable} />`)}
+    <${Doubts} flags=${shared_flags} title="What raises doubt about the page" />
+    <${Reading} result=${result} accuracy=${accuracy} isReachable=${isReachable} />
+    ${children}
+  </article>`
+}
+
+/** `3 claims: 1 × The page says so, 1 × The page says otherwise, 1 × The page does not say enough`. */
+function overviewOf(claims: readonly CardClaim[]): string {
+  const counts = Map.groupBy(claims, ({ claim_support }) => verdictInWords(claim_support))
+  return `${claims.length} claims: ${[...counts].map(([words, ones]) => `${ones.length} × ${words}`).join(', ')}`
+}
+
+interface ClaimProps {
+  id: string
+  claim: CardClaim
+  isProved: boolean
+  isReachable: boolean
+}
+
+/** One claim with its verdict. */
+function Claim({ id, claim: one, isProved, isReachable }: ClaimProps): Html {
+  const { claim, claim_as_read, claim_support, explanation, risk_flags } = one
+  const passages = passagesOf(one)
+  const known = Object.hasOwn(VERDICT_WORDS, claim_support) ? claim_support : 'unknown'
+  return html`<section class=${`claim verdict-${known}`} aria-labelledby=${id}>
+    <header>
+      ${!isProved && html`<p class="kicker">The file says, which is not proved:</p>`}
+      <h2 id=${id} tabindex="-1"><span class="sign" aria-hidden="true">${SIGNS[known]}</span>${verdictInWords(claim_support)}</h2>
+      <p class="claimed"><span class="unseen">Claim: </span><bdi>“${claim}”</bdi></p>
+      ${claim_as_read !== undefined && html`<p class="limit">Read with the buyer’s context as <bdi>“${claim_as_read}”</bdi></p>`}
+      ${isProved && SAYS.has(known) && html`<p class="limit">This is what the page says. Whether the page is right is not checked.</p>`}
+    </header>
+    <p class="explanation"><bdi>${explanation}</bdi></p>
+    ${passages.length === 0 && html`<p class="detail">Nothing on the page was quoted for it.</p>`}
+    ${passages.map((passage) => html`<${PassageView} key=${passage.id} ...${isReachable ? passage : { ...passage, link: null }} />`)}
+    <${Doubts} flags=${risk_flags} title="What raises doubt" />
+  </section>`
+}
+
+/** The verdicts that a reader could take for the truth. */
+const SAYS: ReadonlySet<string> = new Set(['supports', 'contradicts', 'mixed'])
+
+/** Beside the colour, for readers who do not tell colours apart. */
+const SIGNS: Readonly<Record<string, string>> = {
+  supports: '✓',
+  contradicts: '✕',
+  mixed: '±',
+  insufficient_evidence: '?',
+  not_assessed: '“',
+  unknown: '·',
+}
+
+function Doubts({ flags, title }: { flags: readonly string[]; title: string }): Html {
+  if (flags.length === 0) return null
+  return html`<div class="doubts"><h3>${title}</h3>
+    <ul>${flags.map((flag) => html`<li key=${flag}>${flagInWords(flag)} <code>${flag}</code></li>`)}</ul></div>`
+}
+
+function Reading({
+  result,
+  accuracy,
+  isReachable,
+}: {
+  result: CardResult
+  accuracy: string | null
+  isReachable: boolean
+}): Html {
+  const { source, checked_at } = result
+  const { words, name } = assessorOf(result)
+  const page = isReachable ? webAddress(source.final_url) : null
+  return html`<p class="reading">Read <${Time} ms=${Date.parse(checked_at)} /> from ${
+    page ? html`<a href=${page} rel="noreferrer noopener" target="_blank">${source.final_url}</a>` : source.final_url
+  }; ${words}${name && html` (<code>${name}</code>)`}. ${
+    accuracy
+      ? html`<a href=${accuracy}>How often it is right</a>`
+      : html`The page <code>/accuracy</code> of the service says how often it is right.`
+  }</p>`
+}

@@ -1,0 +1,218 @@
+// The page of a result in the browser: fetches the result with the token of the address' fragment, checks it as /verify does,
+// shows it, and offers it as files.
+import { type ComponentChildren, render } from 'preact'
+import { useEffect, useMemo, useState } from 'preact/hooks'
+import { bibtexEntry, citableResults, markdownFootnote, textSelectors } from '../../citation.ts'
+import type { Failure } from '../../error.ts'
+import type { PurchaseResult } from '../../result.ts'
+import { type Html, html } from '../html.ts'
+import { Facts, Notice } from '../parts.ts'
+import { Pins, usePublishedKeys, useReport } from '../verify/checking.ts'
+import { ReportView } from '../verify/report-view.ts'
+import type { PublishedKey } from '../verify/trust.ts'
+import { type Recoverable, type Recovery, recover } from './recovery.ts'
+
+/** The frame that the server made, with what it knows. */
+const place = document.getElementById('result')
+
+interface Place {
+  service: URL
+  requestId: string
+}
+
+function ResultPage({ service, requestId }: Place): Html {
+  const token = useToken()
+  if (token === '')
+    return html`<${Notice} tone="open" title="The link has no token.">A result is shown to the holder of its recovery token. The link
+      to it ends with <code>#</code> and the token; this one was cut off. Ask the sender for the whole link.<//>
+      <${Elsewhere} />`
+  return html`<${Recovered} key=${token} service=${service} requestId=${requestId} token=${token} />`
+}
+
+/** What follows # in the address. A link to another token of the same page changes nothing else. */
+function useToken(): string {
+  const read = () => location.hash.slice(1)
+  const [token, setToken] = useState(read)
+  useEffect(() => {
+    const change = () => setToken(read())
+    addEventListener('hashchange', change)
+    return () => removeEventListener('hashchange', change)
+  }, [])
+  return token
+}
+
+function Recovered(place: Recoverable): Html {
+  const [recovery, setRecovery] = useState<Recovery>({ state: 'asking' })
+  useEffect(() => {
+    const leaving = new AbortController()
+    follow(place, leaving.signal, setRecovery)
+    return () => leaving.abort()
+  }, [])
+  switch (recovery.state) {
+    case 'asking':
+      return html`<p role="status">Asking for the result.</p>`
+    case 'pending':
+      return html`<div role="status"><${Notice} tone="open" title="Not ready yet.">${firstSentence(recovery.message)}${' '}
+        This page asks again in ${recovery.seconds} s, which costs nothing.<//></div>`
+    case 'refused':
+      return html`<${Refused} failure=${recovery.failure} requestId=${place.requestId} />`
+    case 'completed':
+      return html`<${Shown} result=${recovery.result} bytes=${recovery.bytes} service=${place.service} />`
+  }
+}
+
+async function follow(place: Recoverable, signal: AbortSignal, show: (recovery: Recovery) => void) {
+  try {
+    for await (const recovery of recover(place, signal)) show(recovery)
+  } catch (error) {
+    if (!signal.aborted) show({ state: 'refused', failure: unreadable(error) })
+  }
+}
+
+function unreadable(error: unknown): Failure {
+  return {
+    code: 'unexpected_response',
+    message: `The answer cannot be read: ${(error as Error).message}`,
+    retryable: true,
+  }
+}
+
+interface Refusal {
+  title: string
+  meaning: string
+}
+
+/** What an answer without a result means for the receiver of the link, by its status. */
+const REFUSALS: Readonly<Record<number, Refusal>> = {
+  402: {
+    title: 'It is not paid for.',
+    meaning: 'The payment was proved never to have been charged. The caller can pay again with the same key.',
+  },
+  404: {
+    title: 'This token opens no result here.',
+    meaning:
+      'The link is mistyped, was cut off, belongs to another service, or the request was deleted. The service does not say which, so that nobody can try out tokens.',
+  },
+  410: {
+    title: 'The result is no longer kept.',
+    meaning:
+      'Results are deleted some time after they are completed; their receipts stay. A saved result can still be verified, and names the serial of its receipt.',
+  },
+  422: { title: 'The verification failed.', meaning: 'Nothing was charged for it.' },
+}
+
+/** What the service says follows for programs: when to repeat the call. */
+const firstSentence = (message: string) => message.replace(/\. .*$/s, '.')
+
+function Refused({ failure, requestId }: { failure: Failure; requestId: string }): Html {
+  const { title, meaning } = REFUSALS[failure.status ?? 0] ?? {
+    title: 'The result could not be fetched.',
+    meaning: 'Load the page again later.',
+  }
+  return html`<${Notice} tone="open" title=${title}>${meaning}<//>
+    <${Facts} facts=${[
+      // The notice above says what was not charged.
+      ['The service said', failure.message.replace(/ Nothing was charged\.$/, '')],
+      ['Error code', html`<a href=${`/docs/errors#error-${failure.code}`}><code>${failure.code}</code></a>`],
+      ['Request', html`<code>${requestId}</code>`],
+    ]} />
+    <${Elsewhere} hasReceipt=${failure.status === 410} />`
+}
+
+/** What the receiver of a link that shows nothing can still do. */
+function Elsewhere({ hasReceipt = true }: { hasReceipt?: boolean }): Html {
+  return html`<p class="actions"><a class="button quiet" href="/verify">Verify a saved result</a>${hasReceipt && html`<a class="button quiet" href="/chain">Search the receipts</a>`}</p>`
+}
+
+interface ShownProps {
+  result: PurchaseResult
+  bytes: Uint8Array<ArrayBuffer>
+  service: URL
+}
+
+function Shown({ result, bytes, service }: ShownProps): Html {
+  const [pinned, setPinned] = useState<readonly PublishedKey[]>([])
+  const published = usePublishedKeys(service)
+  const source = useMemo(() => ({ name: 'the result', blob: new Blob([bytes]) }), [bytes])
+  const { report, progress } = useReport({ source, pinned, published: published ?? null }, published === undefined)
+  return html`<p role="status" class="progress">${progress}</p>
+    ${report && html`<${ReportView} report=${report} service=${service} />`}
+    <${Downloads} result=${result} bytes=${bytes} service=${service} />
+    <${Pins} onPin=${setPinned} count=${pinned.length} />
+    <p class="actions"><button type="button" class="quiet" onClick=${() => print()}>Print this report</button></p>`
+}
+
+interface Download {
+  name: string
+  about: string
+  type: string
+  parts: BlobPart[]
+}
+
+function downloadsOf(result: PurchaseResult, bytes: Uint8Array<ArrayBuffer>): Download[] {
+  const { receipt, request_id: id } = result
+  const results = citableResults(result)
+  const written = (value: unknown) => [`${JSON.stringify(value, null, 2)}\n`]
+  const exact = {
+    name: `result-${id}.json`,
+    about: 'The result, byte for byte as the service sent it',
+    type: JSON_TYPE,
+    parts: [bytes],
+  }
+  const sealed = { name: `receipt-${id}.json`, about: 'Its receipt alone', type: JSON_TYPE, parts: written(receipt) }
+  const cited = {
+    name: `citation-${id}.bib`,
+    about: 'An entry for BibTeX',
+    type: TEXT_TYPE,
+    parts: results.map((one, n) => `${bibtexEntry(one, results.length > 1 ? n + 1 : null)}\n`),
+  }
+  const quotes = results.flatMap((one) => one.evidence.map((item) => ({ one, item })))
+  if (quotes.length === 0) return [exact, sealed, cited]
+  const footnotes = quotes.map(({ one, item }) => `${markdownFootnote(one, item)}\n`)
+  return [
+    exact,
+    sealed,
+    cited,
+    { name: `footnotes-${id}.md`, about: 'A footnote for each quote, in Markdown', type: TEXT_TYPE, parts: footnotes },
+    {
+      name: `selectors-${id}.json`,
+      about: 'The place of each quote, as W3C selectors',
+      type: JSON_TYPE,
+      parts: written(quotes.map(({ one, item }) => textSelectors(one, item))),
+    },
+  ]
+}
+
+const JSON_TYPE = 'application/json'
+const TEXT_TYPE = 'text/plain'
+
+function Downloads({ result, bytes, service }: ShownProps): Html {
+  const files = useMemo(
+    () =>
+      downloadsOf(result, bytes).map((file) => ({
+        ...file,
+        url: URL.createObjectURL(new Blob(file.parts, { type: file.type })),
+      })),
+    [result, bytes],
+  )
+  useEffect(() => () => files.forEach(({ url }) => void URL.revokeObjectURL(url)), [files])
+  const { serial } = result.receipt.attestation
+  return html`<section class="downloads" aria-labelledby="files">
+    <h2 id="files">Keep it</h2>
+    <p>The service deletes a result ${place?.dataset.keptHours} hours after it was completed. Save the exact bytes: only with them can the
+      result be checked later.</p>
+    <ul>${files.map(
+      ({ name, about, url }) =>
+        html`<li key=${name}><a href=${url} download=${name}>${about}</a><div class="detail">${name}</div></li>`,
+    )}</ul>
+    <p>Its receipt is <a href=${new URL(`receipts/${serial}`, service).href}>number ${serial} of the public chain</a>, which stays.</p>
+  </section>`
+}
+
+if (place) {
+  const { service = '/', request = '' } = place.dataset
+  render(
+    html`<${ResultPage} service=${new URL(service, location.href)} requestId=${request} />` as ComponentChildren,
+    place,
+  )
+}

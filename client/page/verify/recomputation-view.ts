@@ -1,0 +1,130 @@
+// The part of /verify that makes the verdict of a result again in this browser and compares it with the one in the file. It is
+// shown after the report, which says first whether the file was changed.
+import type { LocalAssessment } from 'countersign-verifier'
+import { useEffect, useState } from 'preact/hooks'
+import type { Check } from '../../checks.ts'
+import { compareVerdicts, type Recomputable, recomputableIn } from '../../recomputation.ts'
+import { type Html, html } from '../html.ts'
+import { Badge, Table } from '../parts.ts'
+import { WORKER_POLICY } from '../policy.ts'
+import type { Report } from './examine.ts'
+import { megabytes } from './megabytes.ts'
+import type { RecomputationNews, RecomputationTask, ServedVerifier } from './served-verifier.ts'
+
+export interface RecomputationProps {
+  report: Report
+  /** Null for the file that works from disk: it has no service that could send the verifier. */
+  verifier: ServedVerifier | null
+  /** Host of the service. */
+  host: string | null
+}
+
+/** Nothing for what holds no verdict of a local verifier. */
+export function RecomputationView({ report, verifier, host }: RecomputationProps): Html {
+  const given = recomputableIn(report.value)
+  if (typeof given === 'string') return null
+  return html`<section class="recomputation" aria-labelledby="recompute">
+    <h3 id="recompute">Make the verdict again</h3>
+    ${
+      verifier === null
+        ? html`<p>This file cannot do it. The page <code>/verify</code> of a service can, and${' '}
+          <code>countersign verify FILE --recompute</code>.</p>`
+        : given.procedure !== verifier.procedure
+          ? html`<p>Other weights gave this verdict: it names <code>${given.procedure}</code>, and ${host} offers${' '}
+            <code>${verifier.procedure}</code>.</p>`
+          : html`<${Recomputing} given=${given} isChanged=${report.status === 'bad'} verifier=${verifier} host=${host} />`
+    }
+  </section>`
+}
+
+interface RecomputingProps {
+  given: Recomputable
+  isChanged: boolean
+  verifier: ServedVerifier
+  host: string | null
+}
+
+type State = 'offered' | RecomputationNews
+
+function Recomputing({ given, isChanged, verifier, host }: RecomputingProps): Html {
+  const [state, setState] = useState<State>('offered')
+  const [worker, setWorker] = useState<Worker | null>(null)
+  useEffect(() => () => worker?.terminate(), [worker])
+  const begin = () => {
+    const started = startWorker(verifier.worker)
+    const end = (news: RecomputationNews) => {
+      setState(news)
+      // It holds hundreds of megabytes.
+      if (!('progress' in news)) started.terminate()
+    }
+    started.addEventListener('message', ({ data }: MessageEvent<RecomputationNews>) => end(data))
+    started.addEventListener('error', () => end({ problem: 'The browser stopped the worker.' }))
+    const claims = given.verdicts.map(({ claim }) => claim)
+    started.postMessage({ verifier, text: given.text, claims } satisfies RecomputationTask)
+    setWorker(started)
+    setState({ progress: 'Fetching the verifier' })
+  }
+  const { weights, tables, runtime } = verifier
+  const size = megabytes(weights.bytes + tables.bytes + runtime.bytes)
+  return html`
+    <p>A small model gave this verdict, and your browser can run it too, on the text and the claim in this file. For that it
+      fetches ${size} from ${host}, once: the weights (${megabytes(weights.bytes)}), the program that runs
+      them (${megabytes(runtime.bytes)}) and the vocabulary (${megabytes(tables.bytes)}). The text and the claim stay in
+      your browser.</p>
+    ${isChanged && html`<p>The file is not genuine. The verdict is made for what the file holds now.</p>`}
+    ${
+      (state === 'offered' || 'problem' in state) &&
+      html`<p class="actions"><button type="button" onClick=${begin}>Recompute the verdict</button></p>`
+    }
+    <p role="status" class="progress">${state !== 'offered' && 'progress' in state && `${state.progress} …`}</p>
+    <div aria-live="polite">
+      ${state !== 'offered' && 'problem' in state && html`<p class="problem">It could not be recomputed: ${state.problem}</p>`}
+      ${state !== 'offered' && 'assessments' in state && html`<${Outcome} given=${given} found=${state.assessments} isChanged=${isChanged} />`}
+    </div>`
+}
+
+interface OutcomeProps {
+  given: Recomputable
+  found: readonly LocalAssessment[]
+  isChanged: boolean
+}
+
+function Outcome({ given, found, isChanged }: OutcomeProps): Html {
+  const { ok, detail }: Check = compareVerdicts(given, found)
+  return html`
+    ${
+      ok
+        ? html`<p class="recomputed"><${Badge} tone="proved">The same.<//> Made again here, verdict, explanation and quotes are the
+            ones in the file.${isChanged && ' That does not make the file genuine: see above.'}</p>`
+        : html`<p class="recomputed"><${Badge} tone="refuted">Not the same.<//> Made again here, something differs.</p>
+          <p class="detail">${detail}</p>`
+    }
+    <details><summary>What the verifier read</summary>
+      ${found.map(
+        ({ reading }, i) => html`<${Table} key=${i} stacks empty="It read no passage."
+          caption=${`The passages nearest to “${given.verdicts[i]?.claim ?? ''}”, each with the model's three logits`}
+          columns=${[{ name: 'Passage' }, { name: 'Supports', number: true }, { name: 'Contradicts', number: true }, { name: 'Insufficient', number: true }]}
+          rows=${reading.windows.map(({ text, logits }) => [text, ...logits.map(String)])} />`,
+      )}
+    </details>`
+}
+
+/** The policy of trusted types lets one script become a worker. */
+interface TrustedTypes {
+  createPolicy(
+    name: string,
+    rules: { createScriptURL(path: string): string },
+  ): { createScriptURL(path: string): string }
+}
+
+let policy: ReturnType<TrustedTypes['createPolicy']> | undefined
+const WORKER = /^\/assets\/verifier-worker-[\w-]+\.js$/
+
+function startWorker(path: string): Worker {
+  if (!WORKER.test(path)) throw new Error('the page names no script of a worker')
+  const { trustedTypes } = globalThis as { trustedTypes?: TrustedTypes }
+  policy ??= trustedTypes?.createPolicy(WORKER_POLICY, {
+    createScriptURL: (path) => (WORKER.test(path) ? path : ''),
+  })
+  return new Worker(policy?.createScriptURL(path) ?? path)
+}

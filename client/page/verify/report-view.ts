@@ -1,0 +1,198 @@
+// A report for people about something that was examined: for a result its card, for anything else what it says; whether it is genuine
+// and whose key signed it; and the checks with the bytes behind them.
+import { useMemo } from 'preact/hooks'
+import type { Check } from '../../checks.ts'
+import { type Html, html } from '../html.ts'
+import { Badge, Facts, type Tone, toneClass } from '../parts.ts'
+import { cardOf } from '../result/card-result.ts'
+import { WholeText } from '../result/quotes-view.ts'
+import { ResultCard } from '../result/result-card.ts'
+import { attestationIn, bytesBehind } from './bytes-behind.ts'
+import { LEASE_WORDS, wordsOf } from './check-words.ts'
+import type { KeyStatus, Report, Status } from './examine.ts'
+
+export interface ReportProps {
+  report: Report
+  /** Address of the service that served the page; null for the file that works from disk. */
+  service: URL | null
+}
+
+/**
+ * Of a result that is proved, the verdict comes first and its proof last. Of any other, and of a changed one in particular, the reader
+ * learns first why it is not proved.
+ */
+export function ReportView({ report, service }: ReportProps): Html {
+  const { status, facts, value } = report
+  const result = useMemo(() => cardOf(value), [value])
+  const isProved = status === 'good' || status === 'published'
+  const standing = html`<${Standing} report=${report} service=${service} />`
+  if (!result)
+    return html`<div class="report">${standing}
+      ${facts.length > 0 && html`<section aria-label="What it says"><h3>${isProved || status === 'lapsed' ? 'What it says' : SAID}</h3><${Facts} facts=${facts} /></section>`}
+      <${Proof} report=${report} service=${service} /></div>`
+  const all = { source: result.source, evidence: result.claims.flatMap(({ evidence }) => evidence) }
+  return html`<div class="report">
+    ${isProved ? html`<p class="unchanged">It is unchanged since it was signed. What it says comes first, and below it what was proved.</p>` : standing}
+    <${ResultCard} result=${result} isProved=${isProved} accuracy=${service && new URL('accuracy', service).href}>
+      <${WholeText} ...${all} />
+      <footer class="proof">
+        ${isProved ? standing : html`<h3>Its receipt, which is not proved</h3>`}
+        <${Facts} facts=${receiptFacts(report, service)} />
+        <${Proof} report=${report} service=${service} />
+      </footer>
+    <//>
+  </div>`
+}
+
+const SAID = 'What it says, which is not proved'
+/** Facts of a result that its card shows in a better form; several claims are numbered. */
+const ON_CARD = /^(Claim|Verdict)( \d+)?$|^Page$|^Read on$/
+
+/** Of a result that the service of this page signed, the receipt is in its chain, and has a page there. */
+function receiptFacts({ status, facts, value }: Report, service: URL | null): (readonly [name: string, value: Html])[] {
+  const { serial } = attestationIn(value)
+  const page = status === 'published' && service ? new URL(`receipts/${serial}`, service).href : null
+  const linked = (name: string, words: string) =>
+    name === 'Receipt' && page ? html`<a href=${page}>${words}</a>` : words
+  return facts.filter(([name]) => !ON_CARD.test(name)).map(([name, words]) => [name, linked(name, words)])
+}
+
+const LIMITS =
+  'A check shows who signed what, when, and that it is unchanged. It does not show that the claim is true, nor that the page ' +
+  'says the same today.'
+
+/** None of them is the colour of a verdict. */
+const TONES: Record<Status, Tone> = {
+  good: 'proved',
+  published: 'proved',
+  stranger: 'plain',
+  lapsed: 'plain',
+  bad: 'refuted',
+  unsigned: 'plain',
+  unread: 'plain',
+}
+
+export const HEADLINES: Record<Status, string> = {
+  good: 'Genuine',
+  published: 'Genuine: signed by this service',
+  stranger: 'Unchanged, but signed with an unknown key',
+  lapsed: 'Genuine, but no longer in force',
+  bad: 'Not genuine',
+  unsigned: 'Nothing to verify',
+  unread: 'Not checked here',
+}
+
+/** Whether it is genuine, and why or why not. */
+function Standing({ report, service }: ReportProps): Html {
+  const { status, kind, failure } = report
+  return html`<header class=${`standing ${toneClass(TONES[status])}`.trim()}>
+    <p class="kind">${status === 'bad' && kind !== 'a file' && !failure ? 'It says that it is' : 'This is'} ${failure ?? (kind === 'a file' ? 'nothing that this page knows' : kind)}.</p>
+    <h2 id="standing" tabindex="-1">${status === 'bad' && (kind === 'a file' || failure) ? 'It cannot be checked' : HEADLINES[status]}</h2>
+    <${Summary} report=${report} service=${service} />
+  </header>`
+}
+
+function Summary({ report, service }: ReportProps): Html {
+  const host = service?.host
+  switch (report.status) {
+    case 'good':
+      return html`<p>It is unchanged since it was signed, and the key is one that you pinned.</p>`
+    case 'published':
+      return html`<p>It is unchanged since it was signed, with a key that ${host ?? 'this service'} publishes as its own. To check that
+        without taking its word for it, pin the key that its owner told you by another way, under “Pin the keys that you trust”.</p>`
+    case 'stranger':
+      return html`<p>Nothing was changed since it was signed. But the key is not one that you pinned
+        ${host ? ` or that ${host} publishes` : ''}: anyone can make a key and sign with it.</p>`
+    case 'unread':
+      return html`<p>This page checks the result that the package belongs to, not the package. <code>countersign replay PACKAGE
+        RESULT</code> does the whole verification again from both, offline.${
+          service && html` <a href="/guide/auditing#redo-a-verification-offline">How to</a>`
+        }</p>`
+    case 'unsigned':
+      return html`<p>This answer of the service has no receipt, so no key vouches for it.</p>`
+    default:
+      return html`<ul>${faultsOf(report.checks).map((fault) => html`<li key=${fault}>${fault}</li>`)}</ul>`
+  }
+}
+
+/** What was changed, in words. Checks that could not run because of another one say nothing of their own. */
+export function faultsOf(checks: readonly Check[]): string[] {
+  const failed = checks.filter(({ ok, detail }) => !ok && !detail?.startsWith('not checked'))
+  return [...new Set(failed.map((check) => (check.name === 'lease' ? leaseFault(check) : wordsOf(check.name).fails)))]
+}
+
+function leaseFault({ detail = '' }: Check): string {
+  return LEASE_WORDS[detail.split(':')[0] ?? ''] ?? wordsOf('lease').fails
+}
+
+/** Whose key it is, and every check. */
+function Proof({ report, service }: ReportProps): Html {
+  const { key, checks, value } = report
+  return html`${key && html`<${KeyView} report=${report} service=${service} />`}
+    ${checks.length > 0 && html`<${Checks} checks=${checks} value=${value} /><p class="aside">${LIMITS}</p>`}`
+}
+
+function KeyView({ report: { key, status }, service }: ReportProps): Html {
+  if (!key) return null
+  return html`<section class="key" aria-labelledby="whose">
+    <h3 id="whose">Whose key is this?</h3>
+    <p><${Badge} tone=${status === 'bad' ? 'plain' : KEY_TONES[key.status]}>${KEY_WORDS[key.status]}<//> ${status === 'bad' ? NO_MEANING : keyMeaning(key.status, service?.host)}</p>
+    <p class="bytes-line"><code>${key.hex ? `${key.id}:${key.hex}` : `key ${key.id}`}</code></p>
+  </section>`
+}
+
+/** Of the key of a file that failed a check. */
+const NO_MEANING = 'The file names this key. That says nothing for the file, because it did not pass every check.'
+
+const KEY_TONES: Record<KeyStatus, Tone> = {
+  pinned: 'proved',
+  published: 'proved',
+  unpinned: 'plain',
+  unknown: 'plain',
+}
+
+const KEY_WORDS: Record<KeyStatus, string> = {
+  pinned: 'Pinned by you.',
+  published: 'Published here.',
+  unpinned: 'Not one of your pins.',
+  unknown: 'Unknown.',
+}
+
+function keyMeaning(status: KeyStatus, host: string | undefined): string {
+  switch (status) {
+    case 'pinned':
+      return 'You gave this key yourself, so no one else has to be trusted.'
+    case 'published':
+      return `${host} names this key as its own. You trust the service, and the connection to it, that this is so.`
+    case 'unpinned':
+      return `${host} publishes this key, but you pinned others. Ask the service why before you rely on it.`
+    case 'unknown':
+      return 'Only the file itself names this key. Ask the service that is said to have made it, not the sender of the file, and pin the key that it names.'
+  }
+}
+
+function Checks({ checks, value }: { checks: readonly Check[]; value: unknown }): Html {
+  const good = checks.filter(({ ok }) => ok).length
+  return html`<section aria-labelledby="checks">
+    <h3 id="checks">The checks</h3>
+    <details class="checks">
+      <summary>${good === checks.length ? `${good} of ${good} checks passed` : `${checks.length - good} of ${checks.length} checks did not pass`}</summary>
+      <ol>${checks.map((check) => html`<${CheckRow} key=${check.name} check=${check} value=${value} />`)}</ol>
+    </details>
+  </section>`
+}
+
+function CheckRow({ check: { name, ok, detail }, value }: { check: Check; value: unknown }): Html {
+  const wasRun = !detail?.startsWith('not checked')
+  const bytes = bytesBehind(name, value)
+  return html`<li class=${ok ? 'passed' : 'failed'}>
+    <p><${Badge} tone=${ok ? 'proved' : wasRun ? 'refuted' : 'plain'}>${ok ? 'Passed' : wasRun ? 'Failed' : 'Not run'}<//> ${ok || !wasRun ? wordsOf(name).holds : wordsOf(name).fails} <code>${name}</code></p>
+    ${detail && name !== 'json' && html`<p class="detail">${detail}</p>`}
+    ${
+      bytes.length > 0 &&
+      html`<details class="bytes"><summary>The bytes behind it</summary>${bytes.map(
+        ({ label, text }) => html`<p key=${label}>${label}</p><pre tabindex="0" aria-label=${label}>${text}</pre>`,
+      )}</details>`
+    }
+  </li>`
+}

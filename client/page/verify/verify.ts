@@ -1,0 +1,122 @@
+// The page /verify in the browser: takes a file, a text or a serial, examines it here, and shows the report.
+import { type ComponentChildren, render } from 'preact'
+import { useEffect, useRef, useState } from 'preact/hooks'
+import { UsageError } from '../../arguments.ts'
+import { html } from '../html.ts'
+import { Pins, type Source, usePublishedKeys, useReport } from './checking.ts'
+import { RecomputationView } from './recomputation-view.ts'
+import { ReportView } from './report-view.ts'
+import type { ServedVerifier } from './served-verifier.ts'
+import type { PublishedKey } from './trust.ts'
+
+interface VerifierProps {
+  /** The address of the service that served the page; null for the file that works from disk. */
+  service: URL | null
+  /** What recomputes verdicts; null for the file that works from disk. */
+  verifier: ServedVerifier | null
+}
+
+function Verifier({ service, verifier }: VerifierProps) {
+  const [source, setSource] = useState<Source | null>(null)
+  const [pinned, setPinned] = useState<readonly PublishedKey[]>([])
+  const published = usePublishedKeys(service)
+  const isWaiting = published === undefined
+  const { report, isBusy, progress } = useReport({ source, pinned, published: published ?? null }, isWaiting)
+  const [problem, setProblem] = useState('')
+  const outcome = useRef<HTMLDivElement>(null)
+  const take = async (given: () => Promise<Source> | Source) => {
+    setProblem('')
+    try {
+      setSource(await given())
+    } catch (error) {
+      setSource(null)
+      setProblem((error as Error).message)
+    }
+  }
+  useDropped((blob, name) => take(() => ({ blob, name })))
+  // Other pages link to the check of a receipt as /verify#SERIAL.
+  useEffect(() => {
+    const named = /^#\d{1,15}$/.exec(location.hash)?.[0]
+    if (service && named) take(() => fromText(named, service))
+  }, [service])
+  useEffect(() => outcome.current?.querySelector<HTMLElement>('h2')?.focus(), [report])
+  return html`
+    <${Intake} service=${service} onTake=${take} />
+    <${Pins} onPin=${setPinned} count=${pinned.length} />
+    <p role="status" class="progress">${progress}</p>
+    ${problem && html`<p role="alert" class="problem">${problem}</p>`}
+    <div ref=${outcome} class="outcome" aria-busy=${isBusy}>${
+      report &&
+      html`<${ReportView} report=${report} service=${service} />
+        <${RecomputationView} report=${report} verifier=${verifier} host=${service?.host ?? null} />
+        <p class="actions"><button type="button" class="quiet" onClick=${() => print()}>Print this report</button></p>`
+    }</div>`
+}
+
+interface IntakeProps {
+  service: URL | null
+  onTake(given: () => Promise<Source> | Source): void
+}
+
+function Intake({ service, onTake }: IntakeProps) {
+  const [text, setText] = useState('')
+  const submit = (event: Event) => {
+    event.preventDefault()
+    if (text.trim() !== '') onTake(() => fromText(text, service))
+  }
+  const choose = ({ currentTarget }: { currentTarget: HTMLInputElement }) => {
+    const [file] = currentTarget.files ?? []
+    if (file) onTake(() => ({ blob: file, name: file.name }))
+  }
+  return html`<form class="intake" onSubmit=${submit}>
+    <p class="file"><label for="file">Choose a file, or drop one anywhere on this page</label>
+      <input id="file" type="file" onChange=${choose} /></p>
+    <p><label for="text">Or paste it here${service ? ', or type the serial of a receipt' : ''}</label>
+      <textarea id="text" rows="4" spellcheck=${false} autocomplete="off" value=${text}
+        onInput=${({ currentTarget }: { currentTarget: HTMLTextAreaElement }) => setText(currentTarget.value)}></textarea></p>
+    <p class="actions"><button type="submit">Verify it</button></p>
+  </form>`
+}
+
+/** A serial is looked up at the service that served the page: the one thing that leaves the browser is that number. */
+async function fromText(text: string, service: URL | null): Promise<Source> {
+  const serial = /^\s*#?(\d{1,15})\s*$/.exec(text)?.[1]
+  if (serial === undefined) return { name: 'the pasted text', blob: new Blob([text]) }
+  if (!service)
+    throw new UsageError('A serial can only be looked up on the page of a service. Paste the receipt itself.')
+  const answer = await fetch(new URL(`v1/receipt/${Number(serial)}`, service), { credentials: 'omit' }).catch(
+    () => null,
+  )
+  if (!answer) throw new UsageError('The service did not answer. Try again, or paste the receipt itself.')
+  if (answer.status === 404) throw new UsageError(`This service has no receipt with the serial ${serial}.`)
+  return { name: `receipt ${serial}`, blob: await answer.blob() }
+}
+
+function useDropped(take: (blob: Blob, name: string) => void) {
+  useEffect(() => {
+    const over = (event: DragEvent) => event.preventDefault()
+    const drop = (event: DragEvent) => {
+      event.preventDefault()
+      const file = event.dataTransfer?.files[0]
+      const text = event.dataTransfer?.getData('text')
+      if (file) take(file, file.name)
+      else if (text) take(new Blob([text]), 'the dropped text')
+    }
+    addEventListener('dragover', over)
+    addEventListener('drop', drop)
+    return () => {
+      removeEventListener('dragover', over)
+      removeEventListener('drop', drop)
+    }
+  })
+}
+
+const place = document.getElementById('verifier')
+if (place) {
+  const { service, verifier } = place.dataset
+  render(
+    html`<${Verifier} service=${service === undefined ? null : new URL(service, location.href)}
+      verifier=${verifier === undefined ? null : JSON.parse(verifier)} />` as ComponentChildren,
+    place,
+  )
+}
