@@ -48,6 +48,7 @@ const ROOMS = [
 
 /** Folders that belong to the room around them: for the order, their files are files of the room. */
 const PARTS = [
+  'workers/assessment/local/runtime',
   'workers/assessment/semantic',
   'workers/assessment/literal',
   'workers/text/page',

@@ -19,7 +19,7 @@ export const VERIFIER_PREFIX = '/assets/verifier-'
 /** The worker runs WebAssembly and asks this host alone; it may load no other script. */
 export const WORKER_HEADER = "default-src 'none'; script-src 'wasm-unsafe-eval'; connect-src 'self'"
 /** The runtime: the same bytes that the service runs the model with. */
-export const RUNTIME = new URL(import.meta.resolve('onnxruntime-web/ort-wasm-simd-threaded.wasm'))
+export const RUNTIME = new URL('../../workers/assessment/local/runtime/ort-wasm-simd-threaded.wasm', import.meta.url)
 const SOURCE = fileURLToPath(new URL('../../workers/assessment/local/index.ts', import.meta.url))
 
 let made: Promise<VerifierAssets> | undefined

@@ -1,9 +1,9 @@
 // The model: reads one claim and one passage, and answers three logits. It runs on WebAssembly in one thread, so that every
 // machine and every browser gives the same bits.
 import { Tokenizer } from '@huggingface/tokenizers'
-import * as ort from 'onnxruntime-web/wasm'
 import { softmax } from './arithmetic.ts'
 import { graphOf } from './graph.ts'
+import * as ort from './runtime/ort.wasm.bundle.min.mjs'
 import type { Settings } from './settings.ts'
 
 export interface VerifierFiles {
@@ -12,7 +12,7 @@ export interface VerifierFiles {
   /** The parsed `tokenizer.json`. */
   tokenizer: object
   settings: Settings
-  /** The bytes of onnxruntime's WebAssembly, for browsers. Node reads them beside the package. */
+  /** The bytes of onnxruntime's WebAssembly, for browsers. Node reads them in `runtime/`. */
   runtime?: Uint8Array
 }
 
