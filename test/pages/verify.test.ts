@@ -35,7 +35,7 @@ async function pin(page: Page, keys: unknown) {
 }
 
 t.test('every check of the test vectors has words of its own', async (t) => {
-  const names = ['result', 'receipt', 'attestation', 'chain', 'export'].flatMap((file) =>
+  const names = ['result', 'claims', 'receipt', 'attestation', 'chain', 'export'].flatMap((file) =>
     vectors(file).cases.flatMap(({ fails }: { fails: string[] }) => fails),
   )
   t.ok(names.length > 100)
@@ -233,6 +233,9 @@ t.test('in a browser', { skip: noBrowser }, async (t) => {
     await pin(page, lease.keys)
     t.match(await check(page, JSON.stringify(lease.cases[0].answer)), /a lease/)
     t.match(await shown(page, '.facts'), /agent-7[\s\S]*usd<=20/)
+    const ended = await shown(page, '.report')
+    t.match(ended, 'Genuine, but no longer in force')
+    t.notMatch(ended, 'did not pass', 'a lease that has ended is no failure')
     const alert = vectors('alert')
     await pin(page, alert.options.keys)
     const head = Object.entries(alert.cases[0].headers).map(([name, value]) => `${name}: ${value}\n`)

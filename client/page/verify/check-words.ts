@@ -69,6 +69,10 @@ export const CHECK_WORDS: Readonly<Record<string, CheckWords>> = {
   mixed_has_both: words('A mixed verdict rests on quotes for both.', 'It says “mixed” without quotes for both sides.'),
   bounded_observation: words('It is paid for, and it is no error.', 'It is not paid for, or it is an error.'),
   confidence_null: words('It states no number for confidence.', 'A number for confidence was added.'),
+  claims_as_read: words(
+    'Each claim is read with the context as the method says.',
+    'A claim is said to be read in another way than the method reads it with its context.',
+  ),
   publisher_unknown: words('It claims nothing about who publishes the page.', 'A publisher was added.'),
   inclusion: words(
     'The receipt is in the public log: its proof leads to the head of the log.',

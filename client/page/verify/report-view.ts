@@ -106,7 +106,7 @@ function Summary({ report, service }: ReportProps): Html {
     case 'unread':
       return html`<p>This page checks the result that the package belongs to, not the package. <code>countersign replay PACKAGE
         RESULT</code> does the whole verification again from both, offline.${
-          service && html` <a href="/guide/auditing#redo-a-verification-offline">How to</a>`
+          service && html` <a href="/guide/auditing#redo-a-verification-offline">How to replay a package</a>`
         }</p>`
     case 'unsigned':
       return html`<p>This answer of the service has no receipt, so no key vouches for it.</p>`
@@ -127,22 +127,24 @@ function leaseFault({ detail = '' }: Check): string {
 
 /** Whose key it is, and every check. */
 function Proof({ report, service }: ReportProps): Html {
-  const { key, checks, value } = report
+  const { key, checks, status, value } = report
+  // Of a lease that has ended the one check is that it is in force, and the words above say it.
+  const hasChecks = checks.length > 0 && status !== 'lapsed'
   return html`${key && html`<${KeyView} report=${report} service=${service} />`}
-    ${checks.length > 0 && html`<${Checks} checks=${checks} value=${value} /><p class="aside">${LIMITS}</p>`}`
+    ${hasChecks && html`<${Checks} checks=${checks} value=${value} /><p class="aside">${LIMITS}</p>`}`
 }
 
 function KeyView({ report: { key, status }, service }: ReportProps): Html {
   if (!key) return null
   return html`<section class="key" aria-labelledby="whose">
     <h3 id="whose">Whose key is this?</h3>
-    <p><${Badge} tone=${status === 'bad' ? 'plain' : KEY_TONES[key.status]}>${KEY_WORDS[key.status]}<//> ${status === 'bad' ? NO_MEANING : keyMeaning(key.status, service?.host)}</p>
+    <p><${Badge} tone=${status === 'bad' ? 'plain' : KEY_TONES[key.status]}>${status === 'bad' ? 'Named by the file.' : KEY_WORDS[key.status]}<//> ${status === 'bad' ? NO_MEANING : keyMeaning(key.status, service?.host)}</p>
     <p class="bytes-line"><code>${key.hex ? `${key.id}:${key.hex}` : `key ${key.id}`}</code></p>
   </section>`
 }
 
 /** Of the key of a file that failed a check. */
-const NO_MEANING = 'The file names this key. That says nothing for the file, because it did not pass every check.'
+const NO_MEANING = 'That says nothing for the file, because it did not pass every check.'
 
 const KEY_TONES: Record<KeyStatus, Tone> = {
   pinned: 'proved',
@@ -161,7 +163,7 @@ const KEY_WORDS: Record<KeyStatus, string> = {
 function keyMeaning(status: KeyStatus, host: string | undefined): string {
   switch (status) {
     case 'pinned':
-      return 'You gave this key yourself, so no one else has to be trusted.'
+      return 'You gave this key yourself: whose it is does not rest on the word of this page or of the file.'
     case 'published':
       return `${host} names this key as its own. You trust the service, and the connection to it, that this is so.`
     case 'unpinned':
