@@ -11,7 +11,7 @@ import { Room } from './account-plans.ts'
 export function CitationsSection({ client, ...account }: SectionProps): Html {
   const loaded = useLoaded(() => client.listCitationWatches(), [client])
   return html`<p>A citation watch reads a page again and again, and calls your webhook when a quote that you bought is changed or gone.${' '}
-      <code>countersign citation set</code> makes one.</p>
+      <code>countersign citation set</code> makes one. <a href="/guide/control-toolkit#citation-watches">How to use one</a></p>
     <${Room} ...${account} limit="citation_watches" used=${loaded.value?.citation_watches.length} />
     <${Show} loaded=${loaded}>${({ citation_watches }: { citation_watches: CitationWatch[] }) =>
       citation_watches.length === 0
