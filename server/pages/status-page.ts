@@ -39,8 +39,8 @@ export function statusPage(site: Site, status: Status): string {
     body: html`<h1>Status</h1>
       <${Notice} tone=${tone} title=${title}>Read at <${ShortTime} ms=${status.at} /> UTC.<//>
       <h2>Now</h2>
-      <${Table} caption="Now" unseen columns=${[{ name: 'Part' }, { name: 'State' }]}
-        rows=${lines.map(([name, tone, state, detail]) => [name, html`<${Badge} tone=${tone}>${state}<//> ${detail}`])} />
+      <div class="now"><${Table} caption="Now" unseen columns=${[{ name: 'Part' }, { name: 'State' }]}
+        rows=${lines.map(([name, tone, state, detail]) => [name, html`<${Badge} tone=${tone}>${state}<//> ${detail}`])} /></div>
       <${LastDays} days=${status.days} />
       <p class="aside">Every 5 seconds the service checks its database and its keys. A minute counts as available if each check in it
         succeeded and there was at least one. For programs: <a href="/readyz">/readyz</a> says the same of the process that answers.</p>`,
