@@ -106,7 +106,7 @@ export function pendingWithoutToken(): Step {
   return (response) => response.writeHead(202, { 'retry-after': '1' }).end(JSON.stringify({ status: 'pending' }))
 }
 
-export function complete(headers: Record<string, string> = {}): Step {
+export function complete(headers: Record<string, string> = {}, bytes: string | Buffer = RESULT_BYTES): Step {
   return (response) =>
     response
       .writeHead(200, {
@@ -115,7 +115,7 @@ export function complete(headers: Record<string, string> = {}): Step {
         'payment-response': base64(SETTLEMENT),
         ...headers,
       })
-      .end(RESULT_BYTES)
+      .end(bytes)
 }
 
 export function hangUp(): Step {
