@@ -188,17 +188,30 @@ t.test('in a browser', { skip: noBrowser }, async (t) => {
     await check(page, JSON.stringify({ ...page_parts, verification_type: 'source_claims', claims: [one, other] }))
     t.equal(await page.locator('.result-card').count(), 1, 'one card for several claims')
     t.match(await shown(page, '.result-card .claim:nth-of-type(2) header'), /as\s+“The harbour has three piers\.”/)
-    t.equal(
-      await page.locator('.result-card > .overview').textContent(),
-      `2 claims: 1 × ${VERDICT_WORDS.contradicts}, 1 × ${VERDICT_WORDS.supports}`,
-    )
+    t.equal(await page.locator('.result-card > .overview').textContent(), '2 claims: 1 contradicted, 1 supported')
     t.same(await page.locator('.result-card .claim h2').allInnerTexts(), [
       VERDICT_WORDS.contradicts,
       VERDICT_WORDS.supports,
     ])
     t.equal(await page.getByText(FLAG_WORDS.low_text ?? '').count(), 1, 'what is about the page is said once')
+    t.match(
+      await shown(page, '.result-card .claim:nth-of-type(2) header'),
+      /which says what the claim refers to, it was read as/,
+    )
+    t.equal(await page.getByText('This is what the page says.').count(), 0)
     t.same(await seriousFindings(page), [])
     await picture(page, 'verify-claims-1440-light')
+    const { pins, cases } = vectors('claims')
+    await pin(page, pins)
+    await check(page, JSON.stringify(cases[0].result))
+    const overview = await shown(page, '.result-card > .overview')
+    t.match(overview, /^3 claims: 2 of which the page says both, 1 not judged\n/)
+    t.equal(await page.getByText('This is what the page says.').count(), 1, 'said once for all claims')
+    t.not(
+      await colourOf('.claim:nth-of-type(1) .explanation'),
+      await colourOf('.claim:nth-of-type(1) .claimed'),
+      'the explanation stands behind claim and quotes',
+    )
     t.same(complaints, [])
   })
 

@@ -1,7 +1,7 @@
 // The card of a result, the same on every page: for each claim the verdict, the claim, the explanation, the quotes in their context and
 // what raises doubt; then when and by what it was read. What was proved comes last, as the children of the card.
 import { flagInWords } from '../../flag-words.ts'
-import { VERDICT_WORDS, verdictInWords } from '../../verdict-words.ts'
+import { VERDICT_WORDS, verdictInWords, verdictsInWords } from '../../verdict-words.ts'
 import { type Html, html } from '../html.ts'
 import { Time } from '../parts.ts'
 import { assessorOf, type CardClaim, type CardResult } from './card-result.ts'
@@ -32,30 +32,43 @@ export function ResultCard({
   children,
 }: ResultCardProps): Html {
   const { claims, shared_flags } = result
+  const isSeveral = claims.length > 1
   return html`<article class=${isProved ? 'result-card' : 'result-card unproved'} aria-labelledby=${id}>
-    ${claims.length > 1 && html`<p class="overview">${overviewOf(claims)}</p>`}
-    ${claims.map((one, n) => html`<${Claim} key=${n} id=${n === 0 ? id : `${id}-${n + 1}`} claim=${one} isProved=${isProved} isReachable=${isReachable} />`)}
+    ${
+      isSeveral &&
+      html`<header class="overview"><p>${verdictsInWords(claims.map(({ claim_support }) => claim_support))}</p>
+        ${isProved && claims.some(isSaying) && html`<p class="limit">${LIMIT}</p>`}</header>`
+    }
+    ${claims.map(
+      (
+        one,
+        n,
+      ) => html`<${Claim} key=${n} id=${n === 0 ? id : `${id}-${n + 1}`} claim=${one} isProved=${isProved} isReachable=${isReachable}>
+        ${isProved && !isSeveral && isSaying(one) && html`<p class="limit">${LIMIT}</p>`}<//>`,
+    )}
     <${Doubts} flags=${shared_flags} title="What raises doubt about the page" />
     <${Reading} result=${result} accuracy=${accuracy} isReachable=${isReachable} />
     ${children}
   </article>`
 }
 
-/** `3 claims: 1 × The page says so, 1 × The page says otherwise, 1 × The page does not say enough`. */
-function overviewOf(claims: readonly CardClaim[]): string {
-  const counts = Map.groupBy(claims, ({ claim_support }) => verdictInWords(claim_support))
-  return `${claims.length} claims: ${[...counts].map(([words, ones]) => `${ones.length} × ${words}`).join(', ')}`
-}
+/** Said once on a card, whatever the number of its claims. */
+const LIMIT = 'This is what the page says. Whether the page is right is not checked.'
+
+/** Whether a reader could take the verdict for the truth. */
+const isSaying = ({ claim_support }: CardClaim) => ['supports', 'contradicts', 'mixed'].includes(claim_support)
 
 interface ClaimProps {
   id: string
   claim: CardClaim
   isProved: boolean
   isReachable: boolean
+  /** What its header ends with. */
+  children?: Html
 }
 
 /** One claim with its verdict. */
-function Claim({ id, claim: one, isProved, isReachable }: ClaimProps): Html {
+function Claim({ id, claim: one, isProved, isReachable, children }: ClaimProps): Html {
   const { claim, claim_as_read, claim_support, explanation, risk_flags } = one
   const passages = passagesOf(one)
   const known = Object.hasOwn(VERDICT_WORDS, claim_support) ? claim_support : 'unknown'
@@ -64,8 +77,8 @@ function Claim({ id, claim: one, isProved, isReachable }: ClaimProps): Html {
       ${!isProved && html`<p class="kicker">The file says, which is not proved:</p>`}
       <h2 id=${id} tabindex="-1"><span class="sign" aria-hidden="true">${SIGNS[known]}</span>${verdictInWords(claim_support)}</h2>
       <p class="claimed"><span class="unseen">Claim: </span><bdi>“${claim}”</bdi></p>
-      ${claim_as_read !== undefined && html`<p class="limit">Read with the buyer’s context as <bdi>“${claim_as_read}”</bdi></p>`}
-      ${isProved && SAYS.has(known) && html`<p class="limit">This is what the page says. Whether the page is right is not checked.</p>`}
+      ${claim_as_read !== undefined && html`<p class="limit">With the buyer’s context, which says what the claim refers to, it was read as <bdi>“${claim_as_read}”</bdi></p>`}
+      ${children}
     </header>
     <p class="explanation"><bdi>${explanation}</bdi></p>
     ${passages.length === 0 && html`<p class="detail">Nothing on the page was quoted for it.</p>`}
@@ -73,9 +86,6 @@ function Claim({ id, claim: one, isProved, isReachable }: ClaimProps): Html {
     <${Doubts} flags=${risk_flags} title="What raises doubt" />
   </section>`
 }
-
-/** The verdicts that a reader could take for the truth. */
-const SAYS: ReadonlySet<string> = new Set(['supports', 'contradicts', 'mixed'])
 
 /** Beside the colour, for readers who do not tell colours apart. */
 const SIGNS: Readonly<Record<string, string>> = {
