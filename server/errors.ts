@@ -213,10 +213,12 @@ export class UnavailableError extends Error {
   }
 }
 
+/** The end of each message of an UnavailableError. It says nothing to somebody who reads a page. */
+export const EFFECT_UNKNOWN =
+  'It is not known whether this call had an effect. Repeat it, with the same Idempotency-Key where it has one.'
+
 function answerUnavailable({ code, message }: UnavailableError): AppError {
-  const advice =
-    'It is not known whether this call had an effect. Repeat it, with the same Idempotency-Key where it has one.'
-  return new AppError(code, `${message} ${advice}`, { headers: retrySoon() })
+  return new AppError(code, `${message} ${EFFECT_UNKNOWN}`, { headers: retrySoon() })
 }
 
 /** `Retry-After` of what may pass at once: 1 to 4 seconds, at random, so that callers do not come back together. */

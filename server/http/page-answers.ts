@@ -66,11 +66,11 @@ export async function sendError(api: Api, request: FastifyRequest, reply: Fastif
 }
 
 /** Null for callers who get JSON: the verification routes have the interface's bodies for all callers. */
-async function pageOf(api: Api, request: FastifyRequest, { status, body }: FailureAnswer) {
+async function pageOf(api: Api, request: FastifyRequest, { status, body, headers: answered }: FailureAnswer) {
   const { method, url, headers, log } = request
   if (method !== 'GET' || isOfInterface(request) || !asksForHtml(headers.accept)) return null
   try {
-    return errorPage(await openSite(api), url.split('?')[0] ?? url, { status, ...body.error })
+    return errorPage(await openSite(api), url, { status, retryAfter: answered['retry-after'], ...body.error })
   } catch (cause) {
     // The error page cannot be made; the caller gets the error as JSON.
     log.error({ event: 'page_failed', err: cause })

@@ -5,6 +5,8 @@ import { buildAssets } from '../../client/page/build.ts'
 import { html } from '../../client/page/html.ts'
 import { Badge, Code, Facts, Field, Figures, Notice, Table } from '../../client/page/parts.ts'
 import { Strip } from '../../client/page/strip.ts'
+import { UnavailableError } from '../../server/errors.ts'
+import { errorPage } from '../../server/pages/error-page.ts'
 import { openSite, renderPage } from '../../server/pages/layout.ts'
 import { Plot } from '../../server/pages/plot.ts'
 import { type Browser, noBrowser, overflow, picture, seriousFindings, sharedBrowser, shown, visit } from '../browser.ts'
@@ -36,6 +38,36 @@ t.test('an error is a page for a browser that navigates, and JSON for everybody 
   t.equal(recovery.status, 404)
   t.match(await recovery.json(), { status: 'failed' }, 'the interface fixes the bodies of these routes')
 })
+
+t.test(
+  'an error that passes offers the same address again, and one in the address names what is wrong there',
+  async (t) => {
+    await using away = await system.openTwin()
+    const { db } = away.api
+    const failure = new UnavailableError('provider_unavailable', 'The database does not answer.')
+    away.api.db = new Proxy(db, { get: () => () => Promise.reject(failure) })
+    const broken = await fetch(new URL('/chain?a=b', away.address), { headers: { accept: BROWSER } })
+    away.api.db = db
+    t.equal(broken.status, 503)
+    const passing = await broken.text()
+    t.match(passing, /<a class="button" href>Try again<\/a><a class="button quiet" href="\/status">/)
+    t.match(passing, /<p>The database does not answer\.<\/p>/, 'without advice for calls that change something')
+    t.match(passing, /What next<\/dt><dd><bdi>Try again in a few seconds/)
+
+    const wrong = await (await get('/v1/chain?from=0&to=x', BROWSER)).text()
+    t.match(wrong, /In the address, the value of <code>from<\/code> is wrong\. Too small/)
+    t.match(wrong, /In the address, the value of <code>to<\/code> is wrong\. /)
+    t.match(wrong, /What next<\/dt><dd><bdi>Correct the address and open it again/)
+    t.match(wrong, /<a class="button" href="\/v1\/chain">Open it without/)
+    t.notMatch(wrong, 'Try again')
+    for (const path of ['/nothing', '/v1/usage']) t.notMatch(await (await get(path, BROWSER)).text(), 'Try again', path)
+    const site = await openSite({ baseUrl: system.service.address })
+    const error = { status: 400, code: 'invalid_request', message: 'The request cannot be read.', retryable: false }
+    t.notMatch(errorPage(site, '//other.test/?x', error), 'href="//', 'no address leads to another host')
+    const limited = { ...error, status: 429, code: 'daily_limit', retryable: true, retryAfter: '18000' }
+    t.match(errorPage(site, '/try', limited), 'Try again in 5 hours.')
+  },
+)
 
 t.test('the text of an address is shown, not run', async (t) => {
   const page = await (await get('/<script>alert(1)</script>', BROWSER)).text()
