@@ -104,6 +104,12 @@ const RULES: Rule[] = [
     from: /^client\/(?!cli\.ts|commands\/|batch\/|page\/build\.ts)/,
     to: /^(node:|client\/(commands|batch)\/)/,
   },
+  {
+    why: 'the verifier stands alone',
+    from: /^workers\/assessment\/local\//,
+    to: /^(server|client|workers\/(?!assessment\/local\/))/,
+    types: 'too',
+  },
   { why: 'HTTP stays at the edge', from: /^(?!server\/(http\/|app\.ts))/, to: /^(fastify|@fastify\/.*)$/ },
   { why: 'one way to the database', from: /^(?!server\/(db|embedded)\/)/, to: /^(pg|slonik)$/ },
   {

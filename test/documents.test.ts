@@ -13,7 +13,8 @@ import { explainedFlags } from '../server/verification/offer/risk-flag-advice.ts
 import { moves } from '../server/verification/request.ts'
 import { MOVES } from '../server/watchdogs/watchdog.ts'
 import { RIGHT_OF_100 } from '../workers/assessment/local/explanation.ts'
-import { gatedProcedure, LITERAL_PROCEDURE, semanticProcedure } from '../workers/assessment/procedure.ts'
+import { LITERAL_PROCEDURE, semanticProcedure } from '../workers/assessment/procedure.ts'
+import { gatedProcedure } from '../workers/retrieval/procedure.ts'
 import { TEXT_PROCEDURE } from '../workers/text/procedure.ts'
 
 const root = join(import.meta.dirname, '..')

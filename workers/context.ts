@@ -16,13 +16,12 @@ import { type Step, type StepOutcome, type Steps, writeSteps } from '../server/v
 import type { Assessor } from './assessment/assessor.ts'
 import { chooseAssessor, openConfiguredVerifier } from './assessment/choice.ts'
 import type { LocalAssessor } from './assessment/local.ts'
-import { gatedProcedure } from './assessment/procedure.ts'
 import { buildObservationCache, type ObservationCache } from './retrieval/cache.ts'
 import { type BodyMemory, buildBodyMemory } from './retrieval/memory.ts'
 import { postgresObservations } from './retrieval/observation-store-postgres.ts'
 import { redisObservations } from './retrieval/observation-store-redis.ts'
 import { buildOrigins, type OriginLimits, type Origins } from './retrieval/origins.ts'
-import { OBSERVATION_PROCEDURE } from './retrieval/procedure.ts'
+import { gatedProcedure, OBSERVATION_PROCEDURE } from './retrieval/procedure.ts'
 
 export interface Work extends Core {
   id: WorkerId

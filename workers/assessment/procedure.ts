@@ -11,9 +11,7 @@ import { PROMPT_VERSION } from './semantic/prompt.ts'
  */
 export const LITERAL_PROCEDURE = `literal-11+icu-${process.versions.icu}+unicode-${process.versions.unicode}`
 
-/**
- * Names the procedure of the verifier and its weights. It needs no version of Unicode: the verifier brings its own.
- */
+/** Names the procedure of the verifier and its weights. It needs no version of Unicode: the verifier brings its own. */
 export const LOCAL_PROCEDURE = procedureOf(settings)
 
 /**
@@ -25,12 +23,6 @@ export function semanticProcedure(model: string, windowTokens: number, promptVer
   const { icu, unicode } = process.versions
   return `semantic-14+${modelName(model)}+prompt-${promptVersion}+w${windowTokens}+icu-${icu}+unicode-${unicode}`
 }
-
-/**
- * The name of an assessment whose page went through the gate of page-quality.ts. After a change of a rule there, increase
- * its number.
- */
-export const gatedProcedure = (procedure: string): string => `${procedure}+gate-4`
 
 /**
  * A model's id as part of a procedure: unchanged, or, if it is long or has other characters, cut and followed by a

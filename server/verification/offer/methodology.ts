@@ -1,13 +1,8 @@
 // Explains `methodology_version`. A version is a list of parts; each part that was ever in force keeps its explanation here, so
 // that old results can still be understood.
 import { z } from 'zod'
-import {
-  gatedProcedure,
-  LITERAL_PROCEDURE,
-  LOCAL_PROCEDURE,
-  semanticProcedure,
-} from '../../../workers/assessment/procedure.ts'
-import { OBSERVATION_PROCEDURE } from '../../../workers/retrieval/procedure.ts'
+import { LITERAL_PROCEDURE, LOCAL_PROCEDURE, semanticProcedure } from '../../../workers/assessment/procedure.ts'
+import { gatedProcedure, OBSERVATION_PROCEDURE } from '../../../workers/retrieval/procedure.ts'
 import type { Config } from '../../config.ts'
 import { AppError } from '../../errors.ts'
 import { type Call, defineExchange } from '../../operation.ts'

@@ -7,9 +7,9 @@ import {
   isFailure,
 } from '../../../workers/assessment/assessor.ts'
 import type { Verdict } from '../../../workers/assessment/evidence.ts'
-import { gatedProcedure } from '../../../workers/assessment/procedure.ts'
 import type { ClaimFlag } from '../../../workers/assessment/risk-flags.ts'
 import { judgePage, judgePageOf } from '../../../workers/retrieval/page-quality.ts'
+import { gatedProcedure } from '../../../workers/retrieval/procedure.ts'
 import { type Assessment, assessment as assessmentShape } from '../../interface/assessment.ts'
 import {
   type ClaimsAssessment,

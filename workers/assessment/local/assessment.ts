@@ -1,6 +1,5 @@
 // The local assessment: from a normalized text and a claim to a verdict with quotes. A pure function of the two: the same on
 // every machine and in a browser, without clock, randomness or network.
-
 import { softmax } from './arithmetic.ts'
 import { codePointsBetween, explain, type LocalQuote, quotable, type Side, type Verdict } from './explanation.ts'
 import { CONTRADICTS, probabilities, SUPPORTS, type Verifier } from './verifier.ts'

@@ -6,7 +6,7 @@ import { join } from 'node:path'
 import { build } from 'esbuild'
 
 const { metafile } = await build({
-  entryPoints: ['page.ts'],
+  entryPoints: ['../../text/page/reading.ts'],
   outfile: 'dist/page.js',
   bundle: true,
   minify: true,
@@ -30,5 +30,5 @@ writeFileSync('dist/page-licences.txt', `dist/page.js contains code of these pac
 
 // The types of the entry alone: none of them names a type of another file.
 execFileSync('tsc', ['-p', 'tsconfig.page.json'], { stdio: 'inherit' })
-copyFileSync('dist/declared/workers/assessment/local/page.d.ts', 'dist/page.d.ts')
+copyFileSync('dist/declared/workers/text/page/reading.d.ts', 'dist/page.d.ts')
 rmSync('dist/declared', { recursive: true })

@@ -2,4 +2,4 @@
 // of it.
 const isInstalled = import.meta.url.includes('/node_modules/')
 
-export const { pageProcedure, readPage } = await import(isInstalled ? './dist/page.js' : './page.ts')
+export const { pageProcedure, readPage } = await import(isInstalled ? './dist/page.js' : '../../text/page/reading.ts')

@@ -1,8 +1,7 @@
 // What the package `countersign-verifier` exports as `countersign-verifier/page`: the way from the bytes of a page to its text, with
 // the code that the service runs. It is packed as one file, so that its parsers have the versions that its name says.
-
-import { extract } from '../../text/page/text-thread.ts'
-import { TEXT_PROCEDURE } from '../../text/procedure.ts'
+import { TEXT_PROCEDURE } from '../procedure.ts'
+import { extract } from './text-thread.ts'
 
 export interface PageBytes {
   /** As received after the framing of chunks is removed, content coding still on: at most 4,194,304 bytes. */
