@@ -134,19 +134,27 @@ t.test('in a browser', { skip: noBrowser }, async (t) => {
     const parts = [
       VERDICT_WORDS.contradicts,
       local.claim,
+      'Genuine: all 23 checks passed.',
       local.explanation.slice(0, 40),
       local.evidence[0].quote.slice(0, 40),
       STANCE_WORDS.contradicts.slice(1),
       'judged by the small model that comes with the service',
       'How often it is right',
-      HEADLINES.good,
+      `${HEADLINES.good}\n`,
       'In the chain since',
     ]
-    expectOrder(t, await shown(page, '.report'), parts)
+    expectOrder(t, await shown(page, '.result-card'), parts)
+    t.match(await shown(page, '.report'), /^✕\s+The page says otherwise/, 'nothing stands before the verdict')
     t.equal(
       await page.getByRole('link', { name: 'How often it is right' }).getAttribute('href'),
       system.url('/accuracy'),
     )
+    t.equal(await colourOf('.outcome-line'), await colourOf('.claimed'), 'the line has no colour of a verdict')
+    t.equal(await page.isVisible('.checks li'), false)
+    await page.getByRole('button', { name: 'What was proved' }).click()
+    t.equal(await page.locator('.checks li').count(), 23)
+    t.equal(await page.isVisible('.checks li'), true, 'the line leads to the checks')
+    t.equal(await page.evaluate(() => document.activeElement?.parentElement?.className), 'checks')
     const verdictColour = await colourOf('#verdict')
     t.not(verdictColour, await colourOf('#standing'), 'the proof has another colour than the verdict')
     t.not(verdictColour, await colourOf('.claimed'), 'the verdict has a colour')
@@ -163,6 +171,7 @@ t.test('in a browser', { skip: noBrowser }, async (t) => {
     await check(page, JSON.stringify({ ...local, claim_support: 'supports' }))
     expectOrder(t, await shown(page, '.report'), [
       HEADLINES.bad,
+      '2 of 23 checks failed.',
       'The file says, which is not proved:',
       VERDICT_WORDS.supports,
     ])
@@ -232,7 +241,10 @@ t.test('in a browser', { skip: noBrowser }, async (t) => {
     await using opened = await visit(browser, system.url('/verify'))
     const { page } = opened
     const serial = JSON.parse(result).receipt.attestation.serial
-    t.match(await check(page, String(serial)), /a receipt[\s\S]*Genuine/)
+    t.match(
+      await check(page, String(serial)),
+      /a receipt[\s\S]*Genuine: signed by this service\s+All \d+ checks passed\./,
+    )
     const refused = await (await system.ask({ key: 'a-purchase-without-pay' })).text()
     t.match(await check(page, refused), /Nothing to verify/)
     t.match(await shown(page, '.facts'), /asked for a payment\. Nothing was charged/)

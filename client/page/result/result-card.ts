@@ -19,6 +19,8 @@ export interface ResultCardProps {
   isProved?: boolean
   /** False for an example whose page is nowhere: then nothing links to it. */
   isReachable?: boolean
+  /** Whether it is genuine, in a line below the verdict. */
+  outcome?: Html
   /** What was proved. */
   children?: Html
 }
@@ -29,6 +31,7 @@ export function ResultCard({
   id = 'verdict',
   isProved = true,
   isReachable = true,
+  outcome,
   children,
 }: ResultCardProps): Html {
   const { claims, shared_flags } = result
@@ -37,13 +40,14 @@ export function ResultCard({
     ${
       isSeveral &&
       html`<header class="overview"><p>${verdictsInWords(claims.map(({ claim_support }) => claim_support))}</p>
-        ${isProved && claims.some(isSaying) && html`<p class="limit">${LIMIT}</p>`}</header>`
+        ${isProved && claims.some(isSaying) && html`<p class="limit">${LIMIT}</p>`}</header>
+        ${outcome}`
     }
     ${claims.map(
       (
         one,
         n,
-      ) => html`<${Claim} key=${n} id=${n === 0 ? id : `${id}-${n + 1}`} claim=${one} isProved=${isProved} isReachable=${isReachable}>
+      ) => html`<${Claim} key=${n} id=${n === 0 ? id : `${id}-${n + 1}`} claim=${one} isProved=${isProved} isReachable=${isReachable} outcome=${!isSeveral && outcome}>
         ${isProved && !isSeveral && isSaying(one) && html`<p class="limit">${LIMIT}</p>`}<//>`,
     )}
     <${Doubts} flags=${shared_flags} title="What raises doubt about the page" />
@@ -63,12 +67,14 @@ interface ClaimProps {
   claim: CardClaim
   isProved: boolean
   isReachable: boolean
+  /** What follows its header. */
+  outcome: Html
   /** What its header ends with. */
   children?: Html
 }
 
 /** One claim with its verdict. */
-function Claim({ id, claim: one, isProved, isReachable, children }: ClaimProps): Html {
+function Claim({ id, claim: one, isProved, isReachable, outcome, children }: ClaimProps): Html {
   const { claim, claim_as_read, claim_support, explanation, risk_flags } = one
   const passages = passagesOf(one)
   const known = Object.hasOwn(VERDICT_WORDS, claim_support) ? claim_support : 'unknown'
@@ -80,6 +86,7 @@ function Claim({ id, claim: one, isProved, isReachable, children }: ClaimProps):
       ${claim_as_read !== undefined && html`<p class="limit">With the buyer’s context, which says what the claim refers to, it was read as <bdi>“${claim_as_read}”</bdi></p>`}
       ${children}
     </header>
+    ${outcome}
     <p class="explanation"><bdi>${explanation}</bdi></p>
     ${passages.length === 0 && html`<p class="detail">Nothing on the page was quoted for it.</p>`}
     ${passages.map((passage) => html`<${PassageView} key=${passage.id} ...${isReachable ? passage : { ...passage, link: null }} />`)}

@@ -25,18 +25,18 @@ export function ReportView({ report, service }: ReportProps): Html {
   const { status, facts, value } = report
   const result = useMemo(() => cardOf(value), [value])
   const isProved = status === 'good' || status === 'published'
-  const standing = html`<${Standing} report=${report} service=${service} />`
   if (!result)
-    return html`<div class="report">${standing}
+    return html`<div class="report"><${Standing} report=${report} service=${service} isFirst />
       ${facts.length > 0 && html`<section aria-label="What it says"><h3>${isProved || status === 'lapsed' ? 'What it says' : SAID}</h3><${Facts} facts=${facts} /></section>`}
       <${Proof} report=${report} service=${service} /></div>`
   const all = { source: result.source, evidence: result.claims.flatMap(({ evidence }) => evidence) }
   return html`<div class="report">
-    ${isProved ? html`<p class="unchanged">It is unchanged since it was signed. What it says comes first, and below it what was proved.</p>` : standing}
-    <${ResultCard} result=${result} isProved=${isProved} accuracy=${service && new URL('accuracy', service).href}>
+    ${!isProved && html`<${Standing} report=${report} service=${service} isFirst />`}
+    <${ResultCard} result=${result} isProved=${isProved} accuracy=${service && new URL('accuracy', service).href}
+      outcome=${isProved && html`<${Outcome} words=${`Genuine: ${outcomeOf(report)}`} link="What was proved" />`}>
       <${WholeText} ...${all} />
       <footer class="proof">
-        ${isProved ? standing : html`<h3>Its receipt, which is not proved</h3>`}
+        ${isProved ? html`<${Standing} report=${report} service=${service} />` : html`<h3>Its receipt, which is not proved</h3>`}
         <${Facts} facts=${receiptFacts(report, service)} />
         <${Proof} report=${report} service=${service} />
       </footer>
@@ -82,12 +82,42 @@ export const HEADLINES: Record<Status, string> = {
   unread: 'Not checked here',
 }
 
-/** Whether it is genuine, and why or why not. */
-function Standing({ report, service }: ReportProps): Html {
+/** How many checks passed, as the end of a sentence; empty where that says nothing. */
+function outcomeOf({ status, kind, checks, failure }: Report): string {
+  const passed = checks.filter(({ ok }) => ok).length
+  const unrun = checks.filter(wasNotRun).length
+  const [all, failed] = [checks.length, checks.length - passed - unrun]
+  if (all === 0 || failure || kind === 'a file' || status === 'lapsed') return ''
+  if (failed === 0 && unrun === 0) return all === 1 ? 'the check passed.' : `all ${all} checks passed.`
+  if (status === 'stranger') return `${passed} of ${all} checks passed, but not that of the key.`
+  return `${failed} of ${all} checks failed${unrun > 0 ? `, and ${unrun} could not be made` : ''}.`
+}
+
+const wasNotRun = ({ ok, detail }: Check) => !ok && (detail?.startsWith('not checked') ?? false)
+
+/** A button, because a link to a part of the page would replace the token in the address of a result. */
+function Outcome({ words, link }: { words: string; link: string }): Html {
+  return html`<p class="outcome-line">${words}${' '}<button type="button" class="link" onClick=${showChecks}>${link}</button></p>`
+}
+
+function showChecks({ currentTarget }: { currentTarget: Element }) {
+  const report = currentTarget.closest('.report')
+  const checks = report?.querySelector<HTMLDetailsElement>('details.checks')
+  if (!checks) return
+  checks.open = true
+  checks.querySelector('summary')?.focus({ preventScroll: true })
+  const start = report?.querySelector('.proof') ?? checks
+  start.scrollIntoView()
+}
+
+/** Whether it is genuine, and why or why not. @param isFirst it stands above all else, so that it says how many checks passed */
+function Standing({ report, service, isFirst = false }: ReportProps & { isFirst?: boolean }): Html {
   const { status, kind, failure } = report
+  const outcome = isFirst ? outcomeOf(report) : ''
   return html`<header class=${`standing ${toneClass(TONES[status])}`.trim()}>
     <p class="kind">${status === 'bad' && kind !== 'a file' && !failure ? 'It says that it is' : 'This is'} ${failure ?? (kind === 'a file' ? 'nothing that this page knows' : kind)}.</p>
     <h2 id="standing" tabindex="-1">${status === 'bad' && (kind === 'a file' || failure) ? 'It cannot be checked' : HEADLINES[status]}</h2>
+    ${outcome && html`<${Outcome} words=${outcome} link="See the checks" />`}
     <${Summary} report=${report} service=${service} />
   </header>`
 }
@@ -117,7 +147,7 @@ function Summary({ report, service }: ReportProps): Html {
 
 /** What was changed, in words. Checks that could not run because of another one say nothing of their own. */
 export function faultsOf(checks: readonly Check[]): string[] {
-  const failed = checks.filter(({ ok, detail }) => !ok && !detail?.startsWith('not checked'))
+  const failed = checks.filter((check) => !check.ok && !wasNotRun(check))
   return [...new Set(failed.map((check) => (check.name === 'lease' ? leaseFault(check) : wordsOf(check.name).fails)))]
 }
 
@@ -184,8 +214,9 @@ function Checks({ checks, value }: { checks: readonly Check[]; value: unknown })
   </section>`
 }
 
-function CheckRow({ check: { name, ok, detail }, value }: { check: Check; value: unknown }): Html {
-  const wasRun = !detail?.startsWith('not checked')
+function CheckRow({ check, value }: { check: Check; value: unknown }): Html {
+  const { name, ok, detail } = check
+  const wasRun = !wasNotRun(check)
   const bytes = bytesBehind(name, value)
   return html`<li class=${ok ? 'passed' : 'failed'}>
     <p><${Badge} tone=${ok ? 'proved' : wasRun ? 'refuted' : 'plain'}>${ok ? 'Passed' : wasRun ? 'Failed' : 'Not run'}<//> ${ok || !wasRun ? wordsOf(name).holds : wordsOf(name).fails} <code>${name}</code></p>
