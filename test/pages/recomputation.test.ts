@@ -100,6 +100,8 @@ t.test('in a browser', { skip: noBrowser }, async (t) => {
       await shown(page, '.recomputation'),
       /The file is not genuine\. The verdict is made for what the file holds now/,
     )
+    const button = page.getByRole('button', { name: 'Recompute the verdict' })
+    t.equal(await button.getAttribute('class'), 'quiet', 'it is not what a changed file is for')
     const said = await recompute(page)
     t.match(said, /Not the same\./)
     t.match(said, /claim_support: the file says contradicts, recomputed it is supports/)

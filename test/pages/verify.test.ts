@@ -8,9 +8,12 @@ import type { Page } from 'playwright-core'
 import t, { type Test } from 'tap'
 import { FLAG_WORDS } from '../../client/flag-words.ts'
 import { buildAssets, renderSingleFile } from '../../client/page/build.ts'
+import { type Passage, passagesOf, type Quoted } from '../../client/page/result/passages.ts'
+import { changedParts } from '../../client/page/verify/changed-parts.ts'
 import { wordsOf } from '../../client/page/verify/check-words.ts'
 import { HEADLINES } from '../../client/page/verify/report-view.ts'
 import { STANCE_WORDS, VERDICT_WORDS } from '../../client/verdict-words.ts'
+import { verifyResult } from '../../client/verification.ts'
 import { explainedFlags } from '../../server/verification/offer/risk-flag-advice.ts'
 import { type Browser, noBrowser, overflow, picture, seriousFindings, sharedBrowser, shown, visit } from '../browser.ts'
 import { payingFetch, startSystem } from '../system.ts'
@@ -40,6 +43,50 @@ t.test('every check of the test vectors has words of its own', async (t) => {
   )
   t.ok(names.length > 100)
   for (const name of new Set<string>(names)) t.notMatch(wordsOf(name).fails, /^The check “/, name)
+})
+
+/** The marked parts, by the name of the vector. A result as it was made has none; a wrong quote is marked by itself. */
+const PARTS: Readonly<Record<string, string[]>> = {
+  'another claim': ['card'],
+  'another claim_support': ['card'],
+  'another source.normalized_text': ['text'],
+  'another payment.transaction': ['receipt'],
+  'another receipt.envelope.issued_at': ['receipt'],
+  'another receipt.envelope.result_sha256': ['receipt'],
+  'another receipt.attestation.serial': ['receipt'],
+  'another receipt.attestation.subject_sha256': ['receipt'],
+  'an envelope of another result': ['card'],
+  'an attestation of something else': ['receipt'],
+  'an envelope that an account invented and had attested': ['receipt'],
+  'another claims.1.claim': ['reading 1'],
+  'another claims.2.claim_support': ['card'],
+  'another context': ['reading 1'],
+  'another claims.1.claim_as_read': ['reading 1'],
+  'a word that is added, and stands nowhere': ['reading 1'],
+  'a claim that is read otherwise without a context': ['reading 1'],
+  'a claim that is read as it is, and says so': ['reading 0'],
+  'a verdict of the second claim without its quote': ['verdict 1'],
+  'a verdict where only words were compared': ['verdict 2'],
+}
+
+t.test('the failed checks of a changed result name its changed parts', async (t) => {
+  for (const file of ['result', 'claims']) {
+    const { pins, cases } = vectors(file)
+    for (const { name, result, fails } of cases) {
+      const { checks } = verifyResult(result, { keys: pins })
+      const { verdicts, readings, ...others } = changedParts(checks)
+      const marked = [...verdicts].map(([claim]) => `verdict ${claim}`)
+      for (const [claim] of readings) marked.push(`reading ${claim}`)
+      for (const [part, words] of Object.entries(others)) if (words !== undefined) marked.push(part)
+      if (fails.includes('evidence_quotes')) {
+        const { claims = [result], source } = result
+        const passages = claims.flatMap(({ evidence }: Pick<Quoted, 'evidence'>) => passagesOf({ source, evidence }))
+        const wrong = passages.filter(({ fault }: Passage) => fault?.kind === 'misquoted')
+        if (name !== 'an evidence id twice') t.ok(wrong.length > 0, `${name}: the quote is marked`)
+      }
+      t.same(marked.sort(), PARTS[name] ?? [], name)
+    }
+  }
 })
 
 t.test('every risk flag of the service has words for readers, and no other', async (t) => {
@@ -178,6 +225,34 @@ t.test('in a browser', { skip: noBrowser }, async (t) => {
     t.equal(await colourOf('#verdict'), await colourOf('.claimed'), 'an unproved verdict has no colour')
     t.same(await seriousFindings(page), [])
     await picture(page, 'verify-changed-verdict-1440-light')
+    const marks = () => page.locator('.result-card .mark').allInnerTexts()
+    t.same(await marks(), [`Not a verdict of this service ${wordsOf('supports_has_support').fails}`])
+    t.equal(await page.locator('.claim > header > .mark').count(), 1, 'beside the verdict')
+    await check(page, JSON.stringify({ ...local, claim: 'It was opened in 1901.' }))
+    t.match(await marks(), [/^Changed somewhere The checks cannot tell which part/])
+
+    const [quote] = local.evidence
+    const changed = quote.quote.replace('1874', '1872')
+    await check(page, JSON.stringify({ ...local, evidence: [{ ...quote, quote: changed }] }))
+    t.same(await marks(), [
+      `Not the text that was read The file quotes here “${changed}”, and its text says what is marked above.`,
+    ])
+    t.equal(await page.locator('.passage .mark').count(), 1, 'beside the quote')
+    t.match(await shown(page, '.passage mark'), /1874/)
+    t.same(await seriousFindings(page), [])
+    await page.emulateMedia({ colorScheme: 'dark' })
+    await page.setViewportSize({ width: 360, height: 740 })
+    t.equal(await overflow(page), 0)
+    t.same(await seriousFindings(page), [])
+    await picture(page, 'verify-changed-quote-360-dark')
+    await page.emulateMedia({ colorScheme: 'light' })
+    await page.setViewportSize({ width: 1440, height: 900 })
+
+    const other_text = { ...local.source, normalized_text: `${local.source.normalized_text} It is closed.` }
+    await check(page, JSON.stringify({ ...local, source: other_text }))
+    await page.click('.whole-text > summary')
+    t.same(await marks(), [`Not the text that was read ${wordsOf('text_sha256').fails}`])
+    await picture(page, 'verify-changed-text-1440-light')
 
     await check(page, JSON.stringify({ ...local, receipt: literal.receipt }))
     t.match(await shown(page, '.report'), /^It says that it is a completed result\.\s+Not genuine/)

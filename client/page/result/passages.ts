@@ -13,7 +13,11 @@ export interface Passage {
   after: string
   /** Null for an address that is not http or https. */
   link: string | null
+  fault: PassageFault | null
 }
+
+/** What is wrong with a quote of a changed file: the text has other words at its place, or it is from another text. */
+export type PassageFault = { kind: 'misquoted'; quote: string; there: string } | { kind: 'foreign' }
 
 /** A part of the text, and the quotes that it belongs to. */
 export interface Part {
@@ -23,7 +27,7 @@ export interface Part {
 
 /** Quotes with the text that they are from. */
 export interface Quoted {
-  source: { final_url: string; normalized_text: string }
+  source: { final_url: string; normalized_text: string; content_sha256?: unknown; text_sha256?: unknown }
   evidence: Evidence[]
 }
 
@@ -52,14 +56,26 @@ const MAX_QUOTE = 1000
 
 export function passagesOf({ source, evidence }: Quoted): Passage[] {
   const points = Array.from(source.normalized_text)
-  return evidence.map(({ evidence_id, quote, stance, start, end }) => ({
-    id: String(evidence_id),
-    stance: String(stance),
-    // As the text has it at that place: the check of quotes says whether that is the quote.
-    quote: points.slice(start, end).join('') || String(quote),
-    ...around(points, start, end),
-    link: liveLink(source, start, end),
-  }))
+  return evidence.map((item) => {
+    const { evidence_id, stance, start, end } = item
+    const quote = String(item.quote)
+    // As the text has it at that place.
+    const there = points.slice(start, end).join('')
+    const isForeign = item.source_sha256 !== source.content_sha256 || item.text_sha256 !== source.text_sha256
+    return {
+      id: String(evidence_id),
+      stance: String(stance),
+      quote: there || quote,
+      ...around(points, start, end),
+      link: liveLink(source, start, end),
+      fault:
+        there !== quote || end > points.length
+          ? { kind: 'misquoted', quote, there }
+          : isForeign
+            ? { kind: 'foreign' }
+            : null,
+    }
+  })
 }
 
 /** The text around a place, cut at words. @param points of the text, one a code point */

@@ -2,22 +2,30 @@
 import { useMemo, useRef, useState } from 'preact/hooks'
 import { stanceInWords } from '../../verdict-words.ts'
 import { type Html, html } from '../html.ts'
+import { Badge } from '../parts.ts'
 import { type Passage, partsOf, type Quoted } from './passages.ts'
 
-/** One quote in its passage, with its stance and a link that opens the page at it. */
-export function PassageView({ id, stance, before, quote, after, link }: Passage): Html {
+/** What a check found wrong with a part of a card, beside that part. */
+export function Mark({ title, children }: { title: string; children?: Html }): Html {
+  return html`<p class="mark"><${Badge} tone="refuted">${title}<//>${' '}${children}</p>`
+}
+
+/** One quote in its passage, with its stance and a link that opens the page at it. What is wrong with it is said, if it is not proved. */
+export function PassageView({ id, stance, before, quote, after, link, fault }: Passage): Html {
   return html`<figure class=${`passage stance-${STANCES.includes(stance) ? stance : 'unknown'}`}>
     <blockquote>${before}<mark>${quote}</mark>${after}</blockquote>
     <figcaption><span class="stance">${stanceInWords(stance)}</span> <span class="detail">quote ${id}</span>${
       link && html` <a href=${link} rel="noreferrer noopener" target="_blank">Open the page at this quote</a>`
     }</figcaption>
+    ${fault?.kind === 'misquoted' && html`<${Mark} title="Not the text that was read">The file quotes here <bdi>“${fault.quote}”</bdi>, ${fault.there ? 'and its text says what is marked above' : 'and its text has no such place'}.<//>`}
+    ${fault?.kind === 'foreign' && html`<${Mark} title="Not from this text">The quote names the fingerprint of another text.<//>`}
   </figure>`
 }
 
 const STANCES = ['supports', 'contradicts', 'mentions']
 
 /** The text of the page as it was read, folded, with its quotes marked. Needs a script to go from one to the next. */
-export function WholeText({ source, evidence }: Quoted): Html {
+export function WholeText({ source, evidence, mark }: Quoted & { mark?: string | undefined }): Html {
   const parts = useMemo(() => partsOf({ source, evidence }), [source, evidence])
   const ids = evidence.map(({ evidence_id }) => String(evidence_id))
   const [at, setAt] = useState(-1)
@@ -30,7 +38,8 @@ export function WholeText({ source, evidence }: Quoted): Html {
   }
   const current = ids[at]
   return html`<details class="whole-text">
-    <summary>The whole text of the page as it was read</summary>
+    <summary>${mark ? 'The whole text of the page, which was changed' : 'The whole text of the page as it was read'}</summary>
+    ${mark && html`<${Mark} title="Not the text that was read">${mark}<//>`}
     ${
       ids.length > 0 &&
       html`<p class="steps">

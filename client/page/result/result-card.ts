@@ -6,7 +6,21 @@ import { type Html, html } from '../html.ts'
 import { Time } from '../parts.ts'
 import { assessorOf, type CardClaim, type CardResult } from './card-result.ts'
 import { passagesOf, webAddress } from './passages.ts'
-import { PassageView } from './quotes-view.ts'
+import { Mark, PassageView } from './quotes-view.ts'
+
+/** What the checks of a changed file found, in words, by the part of the card. */
+export interface CardMarks {
+  /** By the index of the claim. */
+  verdicts: ReadonlyMap<number, string>
+  /** How a claim was read, by its index. */
+  readings: ReadonlyMap<number, string>
+  text: string | undefined
+  /** When and by what it was read. */
+  reading: string | undefined
+  receipt: string | undefined
+  /** Where no part can be named. */
+  card: string | undefined
+}
 
 export interface ResultCardProps {
   /** From `cardOf`. */
@@ -19,6 +33,8 @@ export interface ResultCardProps {
   isProved?: boolean
   /** False for an example whose page is nowhere: then nothing links to it. */
   isReachable?: boolean
+  /** Of a changed file. */
+  marks?: CardMarks | undefined
   /** Whether it is genuine, in a line below the verdict. */
   outcome?: Html
   /** What was proved. */
@@ -31,12 +47,14 @@ export function ResultCard({
   id = 'verdict',
   isProved = true,
   isReachable = true,
+  marks,
   outcome,
   children,
 }: ResultCardProps): Html {
   const { claims, shared_flags } = result
   const isSeveral = claims.length > 1
   return html`<article class=${isProved ? 'result-card' : 'result-card unproved'} aria-labelledby=${id}>
+    ${marks?.card && html`<${Mark} title="Changed somewhere">${marks.card}<//>`}
     ${
       isSeveral &&
       html`<header class="overview"><p>${verdictsInWords(claims.map(({ claim_support }) => claim_support))}</p>
@@ -47,11 +65,13 @@ export function ResultCard({
       (
         one,
         n,
-      ) => html`<${Claim} key=${n} id=${n === 0 ? id : `${id}-${n + 1}`} claim=${one} isProved=${isProved} isReachable=${isReachable} outcome=${!isSeveral && outcome}>
+      ) => html`<${Claim} key=${n} id=${n === 0 ? id : `${id}-${n + 1}`} claim=${one} isProved=${isProved} isReachable=${isReachable}
+        isChanged=${marks !== undefined} verdictMark=${marks?.verdicts.get(n)} readingMark=${marks?.readings.get(n)} outcome=${!isSeveral && outcome}>
         ${isProved && !isSeveral && isSaying(one) && html`<p class="limit">${LIMIT}</p>`}<//>`,
     )}
     <${Doubts} flags=${shared_flags} title="What raises doubt about the page" />
     <${Reading} result=${result} accuracy=${accuracy} isReachable=${isReachable} />
+    ${marks?.reading && html`<${Mark} title="Changed">${marks.reading}<//>`}
     ${children}
   </article>`
 }
@@ -67,6 +87,10 @@ interface ClaimProps {
   claim: CardClaim
   isProved: boolean
   isReachable: boolean
+  /** Then each quote that does not hold is marked. */
+  isChanged: boolean
+  verdictMark: string | undefined
+  readingMark: string | undefined
   /** What follows its header. */
   outcome: Html
   /** What its header ends with. */
@@ -74,7 +98,8 @@ interface ClaimProps {
 }
 
 /** One claim with its verdict. */
-function Claim({ id, claim: one, isProved, isReachable, outcome, children }: ClaimProps): Html {
+function Claim(props: ClaimProps): Html {
+  const { id, claim: one, isProved, isReachable, isChanged, verdictMark, readingMark, outcome, children } = props
   const { claim, claim_as_read, claim_support, explanation, risk_flags } = one
   const passages = passagesOf(one)
   const known = Object.hasOwn(VERDICT_WORDS, claim_support) ? claim_support : 'unknown'
@@ -82,14 +107,19 @@ function Claim({ id, claim: one, isProved, isReachable, outcome, children }: Cla
     <header>
       ${!isProved && html`<p class="kicker">The file says, which is not proved:</p>`}
       <h2 id=${id} tabindex="-1"><span class="sign" aria-hidden="true">${SIGNS[known]}</span>${verdictInWords(claim_support)}</h2>
+      ${verdictMark && html`<${Mark} title="Not a verdict of this service">${verdictMark}<//>`}
       <p class="claimed"><span class="unseen">Claim: </span><bdi>“${claim}”</bdi></p>
       ${claim_as_read !== undefined && html`<p class="limit">With the buyer’s context, which says what the claim refers to, it was read as <bdi>“${claim_as_read}”</bdi></p>`}
+      ${readingMark && html`<${Mark} title="Not how it was read">${readingMark}<//>`}
       ${children}
     </header>
     ${outcome}
     <p class="explanation"><bdi>${explanation}</bdi></p>
     ${passages.length === 0 && html`<p class="detail">Nothing on the page was quoted for it.</p>`}
-    ${passages.map((passage) => html`<${PassageView} key=${passage.id} ...${isReachable ? passage : { ...passage, link: null }} />`)}
+    ${passages.map(
+      (passage, n) =>
+        html`<${PassageView} key=${n} ...${passage} link=${isReachable ? passage.link : null} fault=${isChanged ? passage.fault : null} />`,
+    )}
     <${Doubts} flags=${risk_flags} title="What raises doubt" />
   </section>`
 }

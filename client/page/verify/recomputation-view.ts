@@ -74,7 +74,7 @@ function Recomputing({ given, isChanged, verifier, host }: RecomputingProps): Ht
     ${isChanged && html`<p>The file is not genuine. The verdict is made for what the file holds now.</p>`}
     ${
       (state === 'offered' || 'problem' in state) &&
-      html`<p class="actions"><button type="button" onClick=${begin}>Recompute the verdict</button></p>`
+      html`<p class="actions"><button type="button" class=${isChanged ? 'quiet' : undefined} onClick=${begin}>Recompute the verdict</button></p>`
     }
     <p role="status" class="progress">${state !== 'offered' && 'progress' in state && `${state.progress} …`}</p>
     <div aria-live="polite">

@@ -5,9 +5,10 @@ import type { Check } from '../../checks.ts'
 import { type Html, html } from '../html.ts'
 import { Badge, Facts, type Tone, toneClass } from '../parts.ts'
 import { cardOf } from '../result/card-result.ts'
-import { WholeText } from '../result/quotes-view.ts'
+import { Mark, WholeText } from '../result/quotes-view.ts'
 import { ResultCard } from '../result/result-card.ts'
 import { attestationIn, bytesBehind } from './bytes-behind.ts'
+import { changedParts } from './changed-parts.ts'
 import { LEASE_WORDS, wordsOf } from './check-words.ts'
 import type { KeyStatus, Report, Status } from './examine.ts'
 
@@ -29,14 +30,16 @@ export function ReportView({ report, service }: ReportProps): Html {
     return html`<div class="report"><${Standing} report=${report} service=${service} isFirst />
       ${facts.length > 0 && html`<section aria-label="What it says"><h3>${isProved || status === 'lapsed' ? 'What it says' : SAID}</h3><${Facts} facts=${facts} /></section>`}
       <${Proof} report=${report} service=${service} /></div>`
+  const marks = status === 'bad' ? changedParts(report.checks) : undefined
   const all = { source: result.source, evidence: result.claims.flatMap(({ evidence }) => evidence) }
   return html`<div class="report">
     ${!isProved && html`<${Standing} report=${report} service=${service} isFirst />`}
-    <${ResultCard} result=${result} isProved=${isProved} accuracy=${service && new URL('accuracy', service).href}
+    <${ResultCard} result=${result} isProved=${isProved} marks=${marks} accuracy=${service && new URL('accuracy', service).href}
       outcome=${isProved && html`<${Outcome} words=${`Genuine: ${outcomeOf(report)}`} link="What was proved" />`}>
-      <${WholeText} ...${all} />
+      <${WholeText} ...${all} mark=${marks?.text} />
       <footer class="proof">
         ${isProved ? html`<${Standing} report=${report} service=${service} />` : html`<h3>Its receipt, which is not proved</h3>`}
+        ${marks?.receipt && html`<${Mark} title="Changed">${marks.receipt}<//>`}
         <${Facts} facts=${receiptFacts(report, service)} />
         <${Proof} report=${report} service=${service} />
       </footer>
