@@ -37,7 +37,7 @@ export function statusPage(site: Site, status: Status): string {
     path: '/status',
     description: `What works at this service now, and in the last ${DAYS} days.`,
     body: html`<h1>Status</h1>
-      <${Notice} tone=${tone} title=${title}>Read at <${ShortTime} ms=${status.at} /> UTC.<//>
+      <${Notice} tone=${tone} title=${title}>Read at <${ShortTime} ms=${status.at} /> UTC.${broken === 0 && lastInterruption(status.days ?? [])}<//>
       <h2>Now</h2>
       <div class="now"><${Table} caption="Now" unseen columns=${[{ name: 'Part' }, { name: 'State' }]}
         rows=${lines.map(([name, tone, state, detail]) => [name, html`<${Badge} tone=${tone}>${state}<//> ${detail}`])} /></div>
@@ -98,6 +98,24 @@ function linesOf({ checks, refusal, work }: Status): Line[] {
   ]
 }
 
+/** The newest days in a row on which too many minutes were not available, as a sentence; null if the record has none. */
+function lastInterruption(days: readonly Day[]): string | null {
+  const isBad = ({ share }: Day) => share !== null && toneOf(share) !== 'good'
+  const end = days.findLastIndex(isBad)
+  if (end === -1) return null
+  const begin = days.findLastIndex((day, n) => n < end && !isBad(day)) + 1
+  const sum = (of: 'minutes' | 'well') => days.slice(begin, end + 1).reduce((total, day) => total + day[of], 0)
+  const [first, last] = [begin, end].map((n) => (n === days.length - 1 ? 'today' : days[n]?.day))
+  const when = begin < end ? `was from ${first} to ${last}` : last === 'today' ? 'was today' : `was on ${last}`
+  const [minutes, missed] = [sum('minutes'), sum('minutes') - sum('well')].map((number) =>
+    inFigures(Math.round(number)),
+  )
+  return ` The last interruption ${when}, and is over: the service was not available in ${missed} of ${minutes} minutes.`
+}
+
+/** Of a day, by the share of its minutes that were available. */
+const toneOf = (share: number): Tone => (share >= 0.999 ? 'good' : share >= 0.95 ? 'open' : 'bad')
+
 function LastDays({ days }: Pick<Status, 'days'>) {
   if (days === null)
     return html`<h2>The last ${DAYS} days</h2><p class="empty">The record cannot be read while the database does not answer.</p>`
@@ -130,10 +148,9 @@ function statesOf(days: readonly Day[]): StripState[] {
     ...before,
     ...days.map(({ day, minutes, well, share }): StripState => {
       if (share === null) return { name: day, tone: 'plain', state: 'no data' }
-      const tone = share >= 0.999 ? 'good' : share >= 0.95 ? 'open' : 'bad'
       return {
         name: day,
-        tone,
+        tone: toneOf(share),
         state: `${inPercent(well, minutes)} of ${inFigures(Math.round(minutes))} minutes available`,
       }
     }),

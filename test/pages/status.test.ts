@@ -72,6 +72,35 @@ t.test('the days are those of the roll-ups', async (t) => {
   t.match(page, '11 of the last 90 days are on record')
 })
 
+t.test('where everything works, the last interruption of the record is said to be over', async (t) => {
+  const site = await openSite({ baseUrl: 'https://verify.example' })
+  const day = (n: number, well: number, minutes = 1440) => ({
+    day: `2026-11-${n}`,
+    minutes,
+    well,
+    share: minutes > 0 ? well / minutes : null,
+  })
+  const good = { verifier: { ok: true } }
+  const shown = (days: ReturnType<typeof day>[] | null, checks: Record<string, { ok: boolean }> = good) =>
+    textOf(statusPage(site, { at: Date.now(), checks, refusal: null, work: null, days }))
+  t.match(
+    shown([day(20, 0), day(21, 1440), day(22, 1380), day(23, 1440), day(24, 700, 700)]),
+    /Everything works\. Read at \S+ \S+ UTC\. The last interruption was on 2026-11-22, and is over: the service was not available in 60 of 1,440 minutes\./,
+  )
+  t.match(
+    shown([day(21, 1440), day(22, 1380), day(23, 0), day(24, 700, 700)]),
+    'The last interruption was from 2026-11-22 to 2026-11-23, and is over: the service was not available in 1,500 of 2,880 minutes.',
+  )
+  t.match(
+    shown([day(23, 1440), day(24, 690, 700)]),
+    'interruption was today, and is over: the service was not available in 10 of 700 minutes.',
+  )
+  t.match(shown([day(23, 1000), day(24, 690, 700)]), 'interruption was from 2026-11-23 to today, and')
+  t.notMatch(shown([day(23, 1439), day(24, 0, 0)]), 'interruption', 'a minute in a day is none')
+  t.notMatch(shown(null), 'interruption')
+  t.notMatch(shown([day(23, 0)], { verifier: { ok: false } }), 'interruption', 'nothing is over while it lasts')
+})
+
 t.test('/accuracy shows the saved run of this configuration alone', async (t) => {
   const { runs, marked } = await findAccuracy()
   const run = runs.find(({ assessment }) => assessment === 'literal')
