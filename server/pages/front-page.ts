@@ -64,8 +64,9 @@ const LEADS: Record<Offer['assessment'], string> = {
     'Name one page and one claim. Countersign reads the page and says whether it supports the claim, contradicts it, or does not say enough, and quotes the sentences that decide.',
 }
 
-const MODES: Record<Capabilities['payment_mode'], string> = {
-  offline: 'offline: signatures are checked, no money moves',
+/** Null where it stands beside the price. */
+const MODES: Record<Capabilities['payment_mode'], string | null> = {
+  offline: null,
   testnet: 'testnet: paid in test money',
   mainnet: 'mainnet: paid in USDC',
 }
@@ -88,6 +89,11 @@ function InForce({ capabilities, offer }: Pick<FrontPageParts, 'capabilities' | 
     <h2 id="price">What it costs</h2>
     <p class="fee"><strong>${price.usd} ${price.currency}</strong> for one verification. No account, no subscription, nothing for a page
       that cannot be read.</p>
+    ${
+      payment_mode === 'offline' &&
+      html`<${Notice} tone="open" title="This copy of the service takes no money.">It runs in offline mode, to try out: the signature of a
+        payment is checked, and nothing is charged.<//>`
+    }
     <${Facts} facts=${[
       ['Payment here', MODES[payment_mode]],
       ['Networks', networks.map(networkInWords).join(', ')],

@@ -48,6 +48,17 @@ t.test('the front page shows a result of the assessment in force, whichever it i
   }
 })
 
+t.test('beside its price the front page says once whether money is taken', async (t) => {
+  const priceOf = (page: string) => /<section aria-labelledby="price">.*?<\/section>/s.exec(page)?.[0] ?? ''
+  const offline = await read('/')
+  t.match(
+    priceOf(offline),
+    /<\/strong> for one verification\..*?<strong>This copy of the service takes no money\.<\/strong>/s,
+  )
+  t.equal(offline.match(/takes? no money|no money moves/g)?.length, 1)
+  t.notMatch(priceOf(offline), 'Payment here')
+})
+
 t.test('every link of the public pages leads somewhere', async (t) => {
   const documents = await findDocuments()
   t.ok(documents.size > 20)
@@ -279,7 +290,10 @@ t.test('the lines to copy work against this address', async (t) => {
 t.test('the front page says what is in force', async (t) => {
   const literal = await read('/')
   t.match(literal, /literal: passages are quoted, no verdict is given/)
-  t.match(literal, /offline: signatures are checked, no money moves/)
+  t.match(
+    literal,
+    /This copy of the service takes no money\.<\/strong> It runs in offline mode, to try out: the signature of a\s+payment is checked, and nothing is charged\./,
+  )
   t.match(literal, /Not judged, quotes only/)
   await using twin = await system.openTwin(
     {},
