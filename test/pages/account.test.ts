@@ -2,8 +2,63 @@
 // undone, and each is an operation of the service.
 import { readFile } from 'node:fs/promises'
 import t from 'tap'
+import type { Watchdog } from '../../client/operations/watchdog.ts'
+import { stateInWords } from '../../client/page/account/watchdog-words.ts'
 import { noBrowser, overflow, picture, seriousFindings, sharedBrowser, shown, type Visit, visit } from '../browser.ts'
 import { startSystem } from '../system.ts'
+
+t.test('a watchdog says one thing in each state', async (t) => {
+  const hourly: Watchdog = {
+    name: 'hourly',
+    interval_s: 3600,
+    grace_s: 360,
+    alert_after: 1,
+    remind_every_s: null,
+    state: 'new',
+    due_at: '2026-11-20T10:55:00Z',
+    last_heartbeat_at: null,
+    beats: 0,
+    recent_beats: [],
+    note: null,
+    down_since: null,
+    paused_until: null,
+    event_seq: 0,
+    created_at: '2026-11-20T09:55:00Z',
+    webhook_url: 'https://site.test/hook',
+    webhook_state: 'active',
+    server_now: '2026-11-20T10:00:00Z',
+  }
+  const heard = { last_heartbeat_at: '2026-11-20T09:55:00Z', beats: 1200 }
+  const overdue = { due_at: '2026-11-20T09:50:00Z' }
+  const down = { state: 'down', down_since: '2026-11-20T09:45:00Z' } as const
+  const cases: readonly (readonly [Partial<Watchdog>, string])[] = [
+    [{}, 'No heartbeat yet; the first is due within 55 min.'],
+    [{ state: 'up', ...heard }, 'The last heartbeat came 5 min ago, 1,200 in all; the next is due within 55 min.'],
+    [
+      { state: 'late', ...heard, ...overdue },
+      'A heartbeat was due 10 min ago; the last heartbeat came 5 min ago, 1,200 in all.',
+    ],
+    [{ state: 'late', ...overdue }, 'A heartbeat was due 10 min ago; none has come yet.'],
+    [
+      { ...down, ...overdue },
+      'Down for 15 min: no heartbeat has ever come. The next heartbeat that says all is well ends it.',
+    ],
+    [
+      { ...down, ...overdue, ...heard, recent_beats: ['in_time'] },
+      'Down for 15 min: no heartbeat came in time, and the last heartbeat came 5 min ago, 1,200 in all. The next heartbeat that says all is well ends it.',
+    ],
+    [
+      { ...down, ...heard, recent_beats: ['in_time', 'failed'] },
+      'Down for 15 min: the job itself said 5 min ago that it failed. The next heartbeat that says all is well ends it.',
+    ],
+    [{ state: 'paused', due_at: null }, 'Paused: silence raises no alert; no heartbeat has come yet.'],
+    [
+      { state: 'paused', due_at: null, paused_until: '2026-11-20T12:30:00Z', ...heard },
+      'Paused for another 3 h: silence raises no alert; the last heartbeat came 5 min ago, 1,200 in all.',
+    ],
+  ]
+  for (const [known, words] of cases) t.equal(stateInWords({ ...hourly, ...known }), words)
+})
 
 t.test('the account page in a browser', { skip: noBrowser }, async (t) => {
   const system = await startSystem({ pages: { '/hook': { body: 'ok' } } })
@@ -164,6 +219,10 @@ t.test('the account page in a browser', { skip: noBrowser }, async (t) => {
     await go(opened, 'Watchdogs')
     t.match(await shown(page, '.figures'), /up\s+1\s+late\s+0\s+down\s+1\s+new\s+0\s+paused\s+1/)
     t.match(await page.locator('.card h3').allInnerTexts(), [/hourly down/, /nightly up/, /paused-one paused/])
+    const card = (name: string) => shown(page, `.card:has(h3:has-text("${name}"))`)
+    t.match(await card('hourly'), /Down for 60 min: no heartbeat has ever come\./)
+    t.match(await card('nightly'), /The last heartbeat came \d+ s ago, 1 in all; the next is due within/)
+    t.match(await card('paused-one'), /Paused: silence raises no alert/)
     const strip = page.locator('.card:has-text("nightly") .strip')
     t.equal(
       await strip.locator('desc').textContent(),

@@ -184,9 +184,6 @@ export function save(name: string, data: Uint8Array): void {
   URL.revokeObjectURL(url)
 }
 
-/** Milliseconds of an ISO time. */
-export const msOf = (iso: string): number => Date.parse(iso)
-
 /** For example `45 s`, `3 min`, `5 h`, `2 d`. */
 export function span(seconds: number): string {
   if (seconds < 120) return `${Math.round(seconds)} s`

@@ -5,8 +5,9 @@ import { type Html, html } from '../html.ts'
 import { Badge, Field, Figures, inFigures, type Tone } from '../parts.ts'
 import { Strip, type StripState } from '../strip.ts'
 import { Alerts } from './account-alerts.ts'
-import { Act, Entry, msOf, OnceShown, type Secret, type SectionProps, Show, span, useLoaded } from './account-parts.ts'
+import { Act, Entry, OnceShown, type Secret, type SectionProps, Show, span, useLoaded } from './account-parts.ts'
 import { Room } from './account-plans.ts'
+import { stateInWords } from './watchdog-words.ts'
 
 const EVERY_SECONDS = 10
 
@@ -81,29 +82,8 @@ interface CardProps extends Pick<SectionProps, 'client'> {
 }
 
 function WatchdogCard({ watchdog, client, onDone, showSecret }: CardProps): Html {
-  const {
-    name,
-    state,
-    interval_s,
-    beats,
-    last_heartbeat_at,
-    due_at,
-    down_since,
-    note,
-    webhook_state,
-    webhook_url,
-    server_now,
-  } = watchdog
-  const ago = (iso: string) => span(Math.max(0, msOf(server_now) - msOf(iso)) / 1000)
-  const facts = [
-    last_heartbeat_at
-      ? `Last heartbeat ${ago(last_heartbeat_at)} ago, ${inFigures(beats)} in all.`
-      : 'No heartbeat yet.',
-    down_since && `Down for ${ago(down_since)}.`,
-    due_at && msOf(due_at) > msOf(server_now) && `Next due within ${span((msOf(due_at) - msOf(server_now)) / 1000)}.`,
-    `Every ${span(interval_s)}.`,
-    note && `Note: ${note}`,
-  ]
+  const { name, state, interval_s, beats, note, webhook_state, webhook_url } = watchdog
+  const facts = [stateInWords(watchdog), `One is expected every ${span(interval_s)}.`, note && `Note: ${note}`]
   const rotate = async () => showSecret(name, (await client.rotateWebhookSecret({ name })).webhook_secret)
   return html`<li class="card">
     <h3><bdi>${name}</bdi> <${Badge} tone=${TONES[state]}>${state}<//>
