@@ -384,8 +384,30 @@ t.test('the account page in a browser', { skip: noBrowser }, async (t) => {
     await page.waitForSelector('.meters')
     await picture(page, 'account-usage-360-dark')
     await go(opened, 'Citations')
-    t.equal((await shown(page, '.difference del')).trim(), '1874')
-    t.equal((await shown(page, '.difference ins')).trim(), '1875')
+    t.equal((await shown(page, 'blockquote.difference del')).trim(), '1874')
+    t.equal((await shown(page, 'blockquote.difference ins')).trim(), '1875')
+    t.match(
+      await shown(page, '.card'),
+      /It read otherwise on 2026-11-20 10:00:00 UTC\. Struck through is what stood there before,\s+underlined what stands there now:/,
+    )
+    const marks = await page.evaluate(() => {
+      const names = ['good', 'bad', 'supports', 'contradicts'].flatMap((name) => [`--${name}`, `--${name}-bg`])
+      const probe = document.body.appendChild(document.createElement('i'))
+      const verdicts = names.map((name) => {
+        probe.style.setProperty('color', `var(${name})`)
+        return getComputedStyle(probe).color
+      })
+      probe.remove()
+      return [...document.querySelectorAll('.difference :is(del, ins)')].map((mark) => {
+        const { color, backgroundColor, textDecorationLine } = getComputedStyle(mark)
+        return [verdicts.includes(color) || verdicts.includes(backgroundColor), textDecorationLine]
+      })
+    })
+    const neutral = [
+      [false, 'line-through'],
+      [false, 'underline'],
+    ]
+    t.same(marks, [...neutral, ...neutral], 'lines, in no colour of a verdict')
     t.equal(await overflow(page), 0)
     t.same(await seriousFindings(page), [])
     await picture(page, 'account-citations-360-dark')

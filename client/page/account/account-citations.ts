@@ -49,7 +49,7 @@ function WatchCard({ watch, client, onDone }: CardProps): Html {
 
 function Found({ quote, check }: { quote: string; check: CitationCheck | null }): Html {
   if (!check) return html`<p>It was not read again yet.</p>`
-  const on = html`<${ShortTime} ms=${Date.parse(check.checked_at)} />`
+  const on = html`on <${ShortTime} ms=${Date.parse(check.checked_at)} /> UTC`
   switch (check.outcome) {
     case 'present':
       return html`<p>It still stood there ${on}.</p>`
@@ -58,13 +58,14 @@ function Found({ quote, check }: { quote: string; check: CitationCheck | null })
     case 'unreadable':
       return html`<p>The page could not be read ${on}: ${check.message}</p>`
     case 'changed':
-      return html`<p>What stood there ${on}:</p>
+      return html`<p>It read otherwise ${on}. <span class="difference"><del>Struck through</del></span> is what stood there before,
+          ${' '}<span class="difference"><ins>underlined</ins></span> what stands there now:</p>
         <blockquote class="difference">${differenceOf(quote, check.nearest.quote).map(({ in: where, text }, n) =>
           where === 'both'
-            ? html`<span key=${n}>${text} </span>`
+            ? html`<span key=${n}>${text}</span>${' '}`
             : where === 'first'
-              ? html`<del key=${n}>${text} </del>`
-              : html`<ins key=${n}>${text} </ins>`,
+              ? html`<del key=${n}>${text}</del>${' '}`
+              : html`<ins key=${n}>${text}</ins>${' '}`,
         )}</blockquote>`
   }
 }
