@@ -316,12 +316,35 @@ t.test('the account page in a browser', { skip: noBrowser }, async (t) => {
     t.equal((await replaced).status(), 200)
 
     await go(opened, 'API keys')
+    await page
+      .locator('tbody tr:first-child')
+      .getByRole('button', { name: /^End now/ })
+      .click()
+    t.match(
+      await shown(page, '.asking'),
+      /only key of this account that may do everything[\s\S]*Make another one first/,
+    )
+    await picture(page, 'account-last-key-1440-light')
+    await page.getByRole('button', { name: 'No', exact: true }).click()
+    await page
+      .locator('tbody tr:first-child')
+      .getByRole('button', { name: /^End in a day/ })
+      .click()
+    t.match(await shown(page, '.asking'), /stop working then\. It is the only key[\s\S]*Make another one before/)
+    await page.getByRole('button', { name: 'No', exact: true }).click()
     await page.click('text=Make a key')
     await page.selectOption('#kind', 'heartbeat')
     await page.fill('#label', 'robot')
     await page.getByRole('button', { name: 'Make it' }).click()
     await page.waitForSelector('text=Save it now.')
     t.match(await shown(page, '.code pre'), /^ctk_/)
+    await page.getByRole('button', { name: 'End now: robot' }).click()
+    t.match(
+      await shown(page, '.asking'),
+      /^Programs that use it stop working at once/,
+      'a heartbeat key opens no account',
+    )
+    await page.getByRole('button', { name: 'No', exact: true }).click()
     await page.getByRole('button', { name: 'End in a day: robot' }).click()
     await page.getByRole('button', { name: 'Yes, end in a day' }).click()
     await page.waitForFunction(() =>

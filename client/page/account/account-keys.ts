@@ -25,15 +25,28 @@ export function KeysSection({ client }: SectionProps): Html {
       <${Field} id="label" label="Label" hint="For you. May be empty." /><//>
     <${Show} loaded=${loaded}>${({ api_keys }: { api_keys: ApiKeyRow[] }) => html`
       <${Table} caption="API keys" unseen columns=${[{ name: 'Label' }, { name: 'May' }, { name: 'Made (UTC)' }, { name: 'Last used' }, { name: 'Ends' }, { name: '' }]}
-        rows=${api_keys.map(({ id, kind, label, created_at, last_used_at, expires_at }) => [
-          html`<bdi>${label ?? 'no label'}</bdi>`,
-          KINDS[kind],
-          html`<${ShortTime} ms=${Date.parse(created_at)} />`,
-          last_used_at ? html`<${ShortTime} ms=${Date.parse(last_used_at)} />` : 'never',
-          expires_at ? html`<${ShortTime} ms=${Date.parse(expires_at)} />` : '',
-          html`<span class="actions"><${Act} label="End in a day" to=${label ?? kind} question="Programs that still use it stop working then."
+        rows=${api_keys.map((one) => {
+          const { id, kind, label, created_at, last_used_at, expires_at } = one
+          const lock = lockOf(one, api_keys)
+          return [
+            html`<bdi>${label ?? 'no label'}</bdi>`,
+            KINDS[kind],
+            html`<${ShortTime} ms=${Date.parse(created_at)} />`,
+            last_used_at ? html`<${ShortTime} ms=${Date.parse(last_used_at)} />` : 'never',
+            expires_at ? html`<${ShortTime} ms=${Date.parse(expires_at)} />` : '',
+            html`<span class="actions"><${Act} label="End in a day" to=${label ?? kind} question=${`Programs that still use it stop working then.${lock && ` ${lock} Make another one before.`}`}
               run=${() => client.revokeApiKey({ id, after_s: DAY_S })} onDone=${loaded.reload} />
-            <${Act} label="End now" to=${label ?? kind} question="Programs that use it stop working at once. This page too, if it is the key that you entered."
+            <${Act} label="End now" to=${label ?? kind} question=${lock ? `${lock} Make another one first.` : 'Programs that use it stop working at once. This page too, if it is the key that you entered.'}
               run=${() => client.revokeApiKey({ id })} onDone=${loaded.reload} /></span>`,
-        ])} />`}<//>`
+          ]
+        })} />`}<//>`
+}
+
+/** What is lost with the last key that may do everything, which the service lets a caller end; empty for another one. */
+function lockOf(key: ApiKeyRow, keys: readonly ApiKeyRow[]): string {
+  if (key.kind !== 'full') return ''
+  const others = keys.filter(({ id, kind }) => id !== key.id && kind === 'full')
+  if (others.some(({ expires_at }) => expires_at === null)) return ''
+  const which = others.length === 0 ? 'It is the only key' : 'It is the only lasting key'
+  return `${which} of this account that may do everything: after it nobody can open or change the account again.`
 }
