@@ -272,6 +272,12 @@ t.test('the account page in a browser', { skip: noBrowser }, async (t) => {
 
     await go(opened, 'Receipts')
     t.equal(await page.locator('tbody tr').count(), 50)
+    await page.setViewportSize({ width: 360, height: 740 })
+    const row = await page.locator('tbody tr').first().boundingBox()
+    t.ok(row && row.height < 64, `a receipt takes two lines in a narrow window: ${row?.height} pixels`)
+    t.equal(await overflow(page), 0)
+    await picture(page, 'account-receipts-360-light', false)
+    await page.setViewportSize({ width: 1440, height: 900 })
     await page.getByRole('button', { name: 'Older' }).click()
     await page.waitForFunction(() => document.querySelectorAll('tbody tr').length === 10)
     await page.getByRole('button', { name: 'Newest' }).click()

@@ -32,13 +32,13 @@ export function ReceiptsSection({ client, ...account }: SectionProps): Html {
       <${Field} id="subject_sha256" label="Or its digest" hint="SHA-256, 64 characters from 0 to 9 and a to f" />
       <${Field} id="label" label="Label" hint="Public. May be empty." /><//>
     <${Show} loaded=${loaded}>${({ receipts, next }: { receipts: Attestation[]; next: number | null }) =>
-      html`<${Table} caption="Receipts, newest first" unseen columns=${[{ name: 'Serial' }, { name: 'Time (UTC)' }, { name: 'Label' }, { name: 'Digest' }]}
+      html`<div class="receipt-rows"><${Table} caption="Receipts, newest first" unseen columns=${[{ name: 'Serial' }, { name: 'Time (UTC)' }, { name: 'Label' }, { name: 'Digest' }]}
           rows=${receipts.map(({ serial, ts_ms, label, subject_sha256 }) => [
             html`<a href=${`/receipts/${serial}`}>${inFigures(serial)}</a>`,
             html`<${ShortTime} ms=${ts_ms} />`,
             html`<bdi>${label}</bdi>`,
             html`<code>${subject_sha256.slice(0, 16)}…</code>`,
-          ])} empty="The receipts that you ask for will be here, newest first. A receipt proves that you had a file: choose the file above." />
+          ])} empty="The receipts that you ask for will be here, newest first. A receipt proves that you had a file: choose the file above." /></div>
         <p class="actions">${before !== undefined && html`<button type="button" class="quiet" onClick=${() => setBefore(undefined)}>Newest</button>`}
           ${next !== null && html`<button type="button" class="quiet" onClick=${() => setBefore(next)}>Older</button>`}</p>`}<//>`
 }
