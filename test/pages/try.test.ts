@@ -1,5 +1,6 @@
 // Trying a page and a claim: on the front page and at /try, in Chromium and without a script.
 import t from 'tap'
+import { tryLink } from '../../client/page/try/try-link.ts'
 import { SAMPLES } from '../../server/looks/samples.ts'
 import { inspect, noBrowser, seriousFindings, sharedBrowser, visit } from '../browser.ts'
 import { harbourClaim, startSystem } from '../system.ts'
@@ -120,6 +121,30 @@ t.test('in a browser', { skip: noBrowser }, async (t) => {
     held.resolve()
     await page.locator('#answer #verdict').waitFor()
     t.equal(await page.locator('#answer li.now').count(), 0)
+    t.same(complaints, [])
+  })
+
+  await t.test('a link fills the form, and asks nothing by itself', async (t) => {
+    const { source_url, claim } = harbourClaim(system.site)
+    const question = { source_url: `${source_url}?a=1&b=ü`, claim: `${claim} 100 % + “more” & #more` }
+    const link = tryLink(new URL(system.url('/try')), question)
+    await using opened = await visit(browser, link)
+    const { page, complaints, requests } = opened
+    const filled = async () => ({
+      source_url: await page.inputValue('#try-source_url'),
+      claim: await page.inputValue('#try-claim'),
+    })
+    t.same(await filled(), question)
+    t.notOk(
+      requests.some((request) => request.startsWith('POST') || /more|b=/.test(request.replace(/#.*$/, ''))),
+      'nothing of it is sent',
+    )
+    await page.goto(tryLink(new URL(system.url('/try')), { source_url, claim }))
+    t.same(await filled(), { source_url, claim }, 'another link on the same page')
+    await page.locator('.skip').press('Enter')
+    t.same(await filled(), { source_url, claim }, 'what is no such link changes nothing')
+    await page.getByRole('button', { name: 'Check it' }).click()
+    await page.locator('#answer #verdict').waitFor()
     t.same(complaints, [])
   })
 

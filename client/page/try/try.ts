@@ -4,6 +4,7 @@ import { html } from '../html.ts'
 import { askLook, type LookState } from './look-call.ts'
 import { type LookAbout, LookView } from './look-view.ts'
 import { problemsOf } from './try-form.ts'
+import { questionIn } from './try-link.ts'
 
 const FIELDS = ['source_url', 'claim'] as const
 
@@ -33,6 +34,13 @@ function enhance(form: HTMLFormElement, place: HTMLElement) {
     place.querySelector<HTMLElement>('#verdict')?.focus()
     place.scrollIntoView({ block: 'nearest' })
   }
+
+  function fill() {
+    const given = questionIn(location.hash)
+    for (const name of FIELDS) if (given[name] !== undefined) field(name).value = given[name]
+  }
+  fill()
+  addEventListener('hashchange', fill)
 
   form.addEventListener('submit', async (event) => {
     event.preventDefault()
