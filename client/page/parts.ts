@@ -4,10 +4,10 @@ import { inWords } from '../document-words.ts'
 import { type Html, html } from './html.ts'
 
 /**
- * For states: good, open (needs attention), bad and plain. For verdicts: `supports` and `contradicts`. For signatures: `proved`
+ * For states: good, open (needs attention), bad, waiting (nothing is wrong, and more will come) and plain. For verdicts: `supports` and `contradicts`. For signatures: `proved`
  * and `refuted`.
  */
-export type Tone = 'good' | 'open' | 'bad' | 'plain' | 'supports' | 'contradicts' | 'proved' | 'refuted'
+export type Tone = 'good' | 'open' | 'bad' | 'waiting' | 'plain' | 'supports' | 'contradicts' | 'proved' | 'refuted'
 
 export function toneClass(tone: Tone): string {
   return tone === 'plain' ? '' : `tone-${tone}`

@@ -19,6 +19,6 @@ export function resultPage(site: Site, requestId: string, keptSeconds: number): 
       <noscript><${Notice} tone="open" title="This page needs JavaScript, which is off.">The token in the address never reaches a
         server by itself, so only a script can ask with it. The command line does the same: <code>countersign recover ${site.baseUrl}
         ${requestId} --token FILE</code><//></noscript>
-      <div id="result" data-service="/" data-request=${requestId} data-kept-hours=${keptSeconds / 3600}></div>`,
+      <div id="result" data-service="/" data-request=${requestId} data-kept-hours=${keptSeconds / 3600} data-can-try=${site.canTry ? '' : undefined}></div>`,
   })
 }

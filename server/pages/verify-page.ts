@@ -16,7 +16,7 @@ export function verifyPage(site: Site, verifier: ServedVerifier, example: Verifi
     body: html`<h1>${TITLE}</h1>
       <p class="lead">${INTRODUCTION}</p>
       <noscript><p>${NO_SCRIPT}</p></noscript>
-      <div id="verifier" data-service="./" data-verifier=${JSON.stringify(verifier)}></div>
+      <div id="verifier" data-service="./" data-verifier=${JSON.stringify(verifier)} data-can-try=${site.canTry ? '' : undefined}></div>
       <p class="aside verify-aside">No file at hand? <a href="/example-result.json" download="result.json">Download an example</a> and choose it
         above. A test service signed it. Its key is unknown here, until you give it above as one that you trust:
         ${' '}<code>${`${key_id}:${pubkey_hex}`}</code></p>

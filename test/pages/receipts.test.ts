@@ -1,7 +1,9 @@
 // The pages of results and receipts in a browser: a result by its link, every state it can be in, the page of a receipt, the search,
 // and the chain.
 import { readFile } from 'node:fs/promises'
+import type { Page as BrowserPage } from 'playwright-core'
 import t from 'tap'
+import { tryLink } from '../../client/page/try/try-link.ts'
 import { HEADLINES } from '../../client/page/verify/report-view.ts'
 import { CAPTURE_REQUESTED_BY } from '../../server/evidence/manifest.ts'
 import { madeFor } from '../../server/pages/receipt-page.ts'
@@ -10,6 +12,7 @@ import { noBrowser, overflow, picture, seriousFindings, sharedBrowser, shown, vi
 import type { Page } from '../site.ts'
 import { PAGE, payingFetch, startSystem } from '../system.ts'
 
+const toneOf = (page: BrowserPage) => page.locator('.notice strong').evaluate((one) => getComputedStyle(one).color)
 const NARROW_DARK = { viewport: { width: 360, height: 740 }, colorScheme: 'dark' } as const
 
 t.test('a receipt that the service made for itself is never said to be of an account', async (t) => {
@@ -84,13 +87,63 @@ t.test('results and receipts in a browser', { skip: noBrowser }, async (t) => {
     t.match(Object.fromEntries(served.headers), { 'referrer-policy': 'no-referrer', 'cache-control': 'no-store' })
   })
 
+  await t.test('an answer that was changed on its way is neither kept nor cited', async (t) => {
+    await using opened = await visit(browser, 'about:blank')
+    const { page, complaints } = opened
+    await page.route('**/v1/requests/**', async (route) => {
+      const answer = await route.fetch()
+      const changed = { ...(await answer.json()), claim: 'The harbour was opened in 1901.' }
+      await route.fulfill({ response: answer, json: changed })
+    })
+    await page.goto(link(result.request_id, token))
+    await page.waitForSelector('#standing')
+    t.equal(await shown(page, '#standing'), HEADLINES.bad)
+    t.equal(await page.locator('.downloads, a[download]').count(), 0)
+    t.notMatch(await shown(page, 'main'), /Keep it|of the public chain|cite/i)
+    const buttons = await page.locator('.actions :is(a, button):not(.quiet)').allInnerTexts()
+    t.same(buttons, ['Load the result again'], 'the main action')
+    const anew = await page.getByRole('link', { name: 'Ask the page anew' }).getAttribute('href')
+    const question = { source_url: result.source.final_url, claim: 'The harbour was opened in 1901.' }
+    t.equal(anew, tryLink(new URL(system.url('/try')), question))
+    t.same(await seriousFindings(page), [])
+    await picture(page, 'result-changed-1440-light')
+    await page.unroute('**/v1/requests/**')
+    await page.getByRole('button', { name: 'Load the result again' }).click()
+    await page.getByText('Keep it').waitFor()
+    t.equal(await shown(page, '#standing'), HEADLINES.published)
+    t.same(complaints, [])
+  })
+
+  await t.test('a result whose key is not known is only saved, to be checked later', async (t) => {
+    await using opened = await visit(browser, 'about:blank')
+    const { page } = opened
+    await page.route('**/v1/keys', (route) => route.fulfill({ json: { keys: [] } }))
+    await page.goto(link(result.request_id, token))
+    await page.waitForSelector('#standing')
+    t.equal(await shown(page, '#standing'), HEADLINES.stranger)
+    t.match(await shown(page, '.downloads'), /^Save it, to check it later/)
+    t.same(await page.locator('a[download]').evaluateAll((links) => links.map((one) => one.getAttribute('download'))), [
+      `result-${result.request_id}.json`,
+    ])
+    t.notMatch(await shown(page, 'main'), 'of the public chain')
+  })
+
   await t.test('pending, then there; wrong token, gone, failed, cut off: each in words', async (t) => {
     const at = async (id: string, given: string) => {
       await using opened = await visit(browser, link(id, given))
       await opened.page.waitForSelector('.notice')
+      const links = await opened.page
+        .locator('.actions a')
+        .evaluateAll((all) => all.map((one) => (one as HTMLAnchorElement).href))
+      lastLinks = links.map((href) => new URL(href).pathname)
+      tone = await toneOf(opened.page)
+      await picture(opened.page, `result-without-${id === result.request_id ? 'result' : 'verdict'}-1440-light`)
       return (await shown(opened.page, '#result')).replaceAll(/\s+/g, ' ')
     }
+    let lastLinks: string[] = []
+    let tone = ''
     t.match(await at(result.request_id, `${token.slice(0, -4)}AAAA`), /This token opens no result here/)
+    t.same(lastLinks, ['/try', '/verify'])
     t.match(await at(result.request_id, ''), /The link has no token/)
     const other = await system.ask({
       key: 'a-result-that-failed',
@@ -102,6 +155,9 @@ t.test('results and receipts in a browser', { skip: noBrowser }, async (t) => {
     const tokenOf = (id: string) => recoveryToken(system.service.api.secrets.recovery, id)
     const said = await at(failed.request_id, tokenOf(failed.request_id))
     t.match(said, /The verification failed\. Nothing was charged[\s\S]*source_http_status/)
+    t.match(said, /Page and claim Not in this answer\. The person who gave you the link knows them\. Check it again/)
+    t.same(lastLinks, ['/try', '/verify'])
+    const failing = tone
     t.notMatch(said, 'Search the receipts', 'it has none')
 
     await system.sql(
@@ -109,7 +165,11 @@ t.test('results and receipts in a browser', { skip: noBrowser }, async (t) => {
       [result.request_id],
     )
     system.service.api.results.clear()
-    t.match(await at(result.request_id, token), /The result is no longer kept[\s\S]*Search the receipts/)
+    t.match(
+      await at(result.request_id, token),
+      /The result is no longer kept[\s\S]*Ask the page anew[\s\S]*Search the receipts/,
+    )
+    t.same(lastLinks, ['/try', '/verify', '/chain'])
 
     const waiting = await system.ask({
       key: 'a-result-that-waits',
@@ -119,11 +179,12 @@ t.test('results and receipts in a browser', { skip: noBrowser }, async (t) => {
     t.equal(waiting.status, 202)
     const { request_id } = await waiting.json()
     await using opened = await visit(browser, link(request_id, tokenOf(request_id)))
-    await opened.page.waitForSelector('text=Not ready yet.')
+    await opened.page.waitForSelector('text=Being checked.')
     t.match(
       await shown(opened.page, '#result'),
-      /^Not ready yet\. The [^.]*\. This page asks again in \d+ s, which costs nothing\.$/,
+      /^Being checked\. The [^.]*\. This page asks again in \d+ s, which costs nothing\.$/,
     )
+    t.not(await toneOf(opened.page), failing, 'it has not the colour of a failure')
     await picture(opened.page, 'result-pending-1440-light')
     slow.resolve({ body: PAGE })
     await opened.page.waitForSelector('#standing')

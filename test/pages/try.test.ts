@@ -1,4 +1,5 @@
 // Trying a page and a claim: on the front page and at /try, in Chromium and without a script.
+import { randomUUID } from 'node:crypto'
 import t from 'tap'
 import { tryLink } from '../../client/page/try/try-link.ts'
 import { SAMPLES } from '../../server/looks/samples.ts'
@@ -55,10 +56,13 @@ t.test('switched off, no page has the form', async (t) => {
   await using off = await system.openTwin({}, { TRY_ENABLED: 'false' })
   const read = (path: string) => fetch(new URL(path, off.address), { headers: { accept: BROWSER } })
   for (const path of ['/try', '/samples/museum-hours']) t.equal((await read(path)).status, 404, path)
+  for (const path of ['/verify', `/results/${randomUUID()}`])
+    t.notMatch(await (await read(path)).text(), 'data-can-try', `${path} leads nobody there`)
   const front = await (await read('/')).text()
   t.notMatch(front, '<form')
   t.notMatch(front, 'assets/try-')
   t.notMatch(front, 'href="/try"')
+  t.match(await (await fetch(system.url('/verify'))).text(), / data-can-try/)
   const there = await (await fetch(system.url('/pricing'), { headers: { accept: BROWSER } })).text()
   t.match(there, '<a href="/try">Try it</a>', 'the navigation names it where it is')
 })

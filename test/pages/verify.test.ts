@@ -1,4 +1,5 @@
 // The page /verify in a browser: what it says of genuine and of altered things, and what it never does.
+import { randomUUID } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
@@ -9,6 +10,7 @@ import t, { type Test } from 'tap'
 import { FLAG_WORDS } from '../../client/flag-words.ts'
 import { buildAssets, renderSingleFile } from '../../client/page/build.ts'
 import { type Passage, passagesOf, type Quoted } from '../../client/page/result/passages.ts'
+import { tryLink } from '../../client/page/try/try-link.ts'
 import { changedParts } from '../../client/page/verify/changed-parts.ts'
 import { wordsOf } from '../../client/page/verify/check-words.ts'
 import { HEADLINES } from '../../client/page/verify/report-view.ts'
@@ -229,6 +231,11 @@ t.test('in a browser', { skip: noBrowser }, async (t) => {
     t.same(await marks(), [`Not a verdict of this service ${wordsOf('supports_has_support').fails}`])
     t.equal(await page.locator('.claim > header > .mark').count(), 1, 'beside the verdict')
     await check(page, JSON.stringify({ ...local, claim: 'It was opened in 1901.' }))
+    t.equal(
+      await page.getByRole('link', { name: 'Ask the page anew' }).getAttribute('href'),
+      tryLink(new URL(system.url('/try')), { source_url: local.source.final_url, claim: 'It was opened in 1901.' }),
+    )
+    t.same(await page.locator('.outcome .actions :is(a, button):not(.quiet)').allInnerTexts(), ['Ask the page anew'])
     t.match(await marks(), [/^Changed somewhere The checks cannot tell which part/])
 
     const [quote] = local.evidence
@@ -323,6 +330,14 @@ t.test('in a browser', { skip: noBrowser }, async (t) => {
     const refused = await (await system.ask({ key: 'a-purchase-without-pay' })).text()
     t.match(await check(page, refused), /Nothing to verify/)
     t.match(await shown(page, '.facts'), /asked for a payment\. Nothing was charged/)
+    t.equal(await page.getByRole('button', { name: 'Print this report' }).count(), 0, 'there is no report')
+    const error = { code: 'source_http_status', message: 'The page answered 404.', retryable: false }
+    const failed = { schema_version: '1.0.0', status: 'failed', error, request_id: randomUUID() }
+    t.match(await check(page, JSON.stringify(failed)), /Nothing to verify/)
+    t.match(await shown(page, '.remedy'), /names neither the page nor the claim/)
+    t.equal(await page.getByRole('link', { name: 'Check it again' }).getAttribute('href'), system.url('/try'))
+    t.match(await check(page, JSON.stringify({ ...failed, status: 'pending' })), /Being checked: nothing to verify yet/)
+    t.equal(await page.locator('.remedy').count(), 0)
     t.match(await check(page, 'nonsense'), /It cannot be checked[\s\S]*not JSON/)
     await page.evaluate(() => document.getElementById('standing')?.setAttribute('id', 'before'))
     const zip = Buffer.from('PK\u0003\u0004\u0014\u0000 and so on')
@@ -403,6 +418,8 @@ async function testSingleFile(t: Test, browser: Browser, result: string) {
   await pin(page, pins)
   t.match(await check(page, JSON.stringify(cases[0].result)), /^Genuine$/m)
   t.match(await check(page, JSON.stringify(cases[3].result)), /Not genuine/)
+  t.match(await shown(page, '.remedy'), /^Do not rely on it\. Ask its sender/)
+  t.equal(await page.locator('.remedy a').count(), 0, 'no service is known')
   await page.fill('#text', '1')
   await page.getByRole('button', { name: 'Verify it' }).click()
   await page.waitForSelector('text=can only be looked up on the page of a service')

@@ -70,6 +70,12 @@ function claimOf(value: unknown, source: unknown): CardClaim | null {
   }
 }
 
+/** The page, and the claim if there is one alone: what to ask to check it anew. */
+export function questionOf({ source, claims }: CardResult): { source_url: string; claim?: string } {
+  const [first, ...others] = claims
+  return { source_url: source.final_url, ...(first && others.length === 0 && { claim: first.claim }) }
+}
+
 const isText = (value: unknown): value is string => typeof value === 'string'
 const isObject = (value: unknown): value is Record<string, unknown> => typeof value === 'object' && value !== null
 

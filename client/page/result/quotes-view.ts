@@ -45,7 +45,7 @@ export function WholeText({ source, evidence, mark }: Quoted & { mark?: string |
       html`<p class="steps">
         <button type="button" class="quiet" onClick=${() => go(-1)}>Previous quote</button>
         <button type="button" class="quiet" onClick=${() => go(1)}>Next quote</button>
-        <span role="status">${current ? `${current}, ${at + 1} of ${ids.length}` : `${ids.length} quotes`}</span>
+        <span role="status">${current ? `${current}, ${at + 1} of ${ids.length}` : `${ids.length} ${ids.length === 1 ? 'quote' : 'quotes'}`}</span>
       </p>`
     }
     <div class="text" tabindex="0" role="region" aria-label="Text of the page" ref=${box}>${parts.map(

@@ -8,8 +8,8 @@ import type { PurchaseResult } from '../../result.ts'
 
 export type Recovery =
   | { state: 'asking' }
-  /** `seconds`: until the service is asked again. */
-  | { state: 'pending'; message: string; seconds: number }
+  /** `isAtWork`: the service says that it is; else it did not answer, or not now. `seconds`: until it is asked again. */
+  | { state: 'pending'; isAtWork: boolean; message: string; seconds: number }
   | { state: 'completed'; result: PurchaseResult; bytes: Uint8Array<ArrayBuffer> }
   | { state: 'refused'; failure: Failure }
 
@@ -53,7 +53,12 @@ export async function* recover(
     failures = failure ? failures + 1 : 0
     if (failure && (!passes || failures === MAX_FAILURES)) return yield { state: 'refused', failure }
     const ms = answer?.retryAfterMs ?? PAUSE_MS
-    yield { state: 'pending', message: wordsOf(answer), seconds: Math.ceil(ms / 1000) }
+    yield {
+      state: 'pending',
+      isAtWork: answer?.state === 'pending',
+      message: wordsOf(answer),
+      seconds: Math.ceil(ms / 1000),
+    }
     await clock.sleep(ms, signal)
   }
 }

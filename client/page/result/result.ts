@@ -7,13 +7,16 @@ import type { Failure } from '../../error.ts'
 import type { PurchaseResult } from '../../result.ts'
 import { type Html, html } from '../html.ts'
 import { Facts, Notice } from '../parts.ts'
+import { CheckAgain } from '../try/check-again.ts'
 import { Pins, usePublishedKeys, useReport } from '../verify/checking.ts'
 import { ReportView } from '../verify/report-view.ts'
 import type { PublishedKey } from '../verify/trust.ts'
+import { cardOf, questionOf } from './card-result.ts'
 import { type Recoverable, type Recovery, recover } from './recovery.ts'
 
 /** The frame that the server made, with what it knows. */
 const place = document.getElementById('result')
+const canTry = place?.dataset.canTry !== undefined
 
 interface Place {
   service: URL
@@ -25,7 +28,7 @@ function ResultPage({ service, requestId }: Place): Html {
   if (token === '')
     return html`<${Notice} tone="open" title="The link has no token.">A result is shown to the holder of its recovery token. The link
       to it ends with <code>#</code> and the token; this one was cut off. Ask the sender for the whole link.<//>
-      <${Elsewhere} />`
+      <p class="actions"><a class="button quiet" href="/verify">Verify a saved result</a><a class="button quiet" href="/chain">Search the receipts</a></p>`
   return html`<${Recovered} key=${token} service=${service} requestId=${requestId} token=${token} />`
 }
 
@@ -52,10 +55,10 @@ function Recovered(place: Recoverable): Html {
     case 'asking':
       return html`<p role="status">Asking for the result.</p>`
     case 'pending':
-      return html`<div role="status"><${Notice} tone="open" title="Not ready yet.">${firstSentence(recovery.message)}${' '}
+      return html`<div role="status"><${Notice} tone="waiting" title=${recovery.isAtWork ? 'Being checked.' : 'No answer yet.'}>${firstSentence(recovery.message)}${' '}
         This page asks again in ${recovery.seconds} s, which costs nothing.<//></div>`
     case 'refused':
-      return html`<${Refused} failure=${recovery.failure} requestId=${place.requestId} />`
+      return html`<${Refused} failure=${recovery.failure} ...${place} />`
     case 'completed':
       return html`<${Shown} result=${recovery.result} bytes=${recovery.bytes} service=${place.service} />`
   }
@@ -104,8 +107,9 @@ const REFUSALS: Readonly<Record<number, Refusal>> = {
 /** What the service says follows for programs: when to repeat the call. */
 const firstSentence = (message: string) => message.replace(/\. .*$/s, '.')
 
-function Refused({ failure, requestId }: { failure: Failure; requestId: string }): Html {
-  const { title, meaning } = REFUSALS[failure.status ?? 0] ?? {
+function Refused({ failure, requestId, service }: { failure: Failure } & Place): Html {
+  const { status } = failure
+  const { title, meaning } = REFUSALS[status ?? 0] ?? {
     title: 'The result could not be fetched.',
     meaning: 'Load the page again later.',
   }
@@ -115,14 +119,30 @@ function Refused({ failure, requestId }: { failure: Failure; requestId: string }
       ['The service said', failure.message.replace(/ Nothing was charged\.$/, '')],
       ['Error code', html`<a href=${`/docs/errors#error-${failure.code}`}><code>${failure.code}</code></a>`],
       ['Request', html`<code>${requestId}</code>`],
+      ['Page and claim', 'Not in this answer. The person who gave you the link knows them.'],
     ]} />
-    <${Elsewhere} hasReceipt=${failure.status === 410} />`
+    <${WayOn} status=${status} service=${service} />`
 }
 
-/** What the receiver of a link that shows nothing can still do. */
-function Elsewhere({ hasReceipt = true }: { hasReceipt?: boolean }): Html {
-  return html`<p class="actions"><a class="button quiet" href="/verify">Verify a saved result</a>${hasReceipt && html`<a class="button quiet" href="/chain">Search the receipts</a>`}</p>`
+/** What the receiver of a link that shows nothing can still do, the likeliest first. */
+function WayOn({ status = 0, service }: { status: number | undefined; service: URL }): Html {
+  const again = AGAIN[status]
+  return html`<p class="actions">${!Object.hasOwn(REFUSALS, status) && html`<${LoadAgain}>Load it again<//>`}${
+    again && html`<${CheckAgain} service=${service} canTry=${canTry} isQuiet=${status === 404}>${again}<//>`
+  }<a class="button quiet" href="/verify">Verify a saved result</a>${
+    status === 410 && html`<a class="button quiet" href="/chain">Search the receipts</a>`
+  }</p>`
 }
+
+/** The words of the button to a new look, by the status of the answer. */
+const AGAIN: Readonly<Record<number, string>> = {
+  404: 'Ask the page anew',
+  410: 'Ask the page anew',
+  422: 'Check it again',
+}
+
+const LoadAgain = ({ children }: { children?: Html }): Html =>
+  html`<button type="button" onClick=${() => location.reload()}>${children}</button>`
 
 interface ShownProps {
   result: PurchaseResult
@@ -134,12 +154,24 @@ function Shown({ result, bytes, service }: ShownProps): Html {
   const [pinned, setPinned] = useState<readonly PublishedKey[]>([])
   const published = usePublishedKeys(service)
   const source = useMemo(() => ({ name: 'the result', blob: new Blob([bytes]) }), [bytes])
-  const { report, progress } = useReport({ source, pinned, published: published ?? null }, published === undefined)
+  const { report, isBusy, progress } = useReport(
+    { source, pinned, published: published ?? null },
+    published === undefined,
+  )
+  const isProved = report?.status === 'good' || report?.status === 'published'
+  const isChanged = report?.status === 'bad'
   return html`<p role="status" class="progress">${progress}</p>
-    ${report && html`<${ReportView} report=${report} service=${service} />`}
-    <${Downloads} result=${result} bytes=${bytes} service=${service} />
+    ${report && html`<${ReportView} report=${report} service=${service} remedy=${isChanged && html`<${Remedy} result=${result} service=${service} />`} />`}
+    ${!isBusy && !isChanged && html`<${Downloads} result=${result} bytes=${bytes} service=${service} isProved=${isProved} />`}
     <${Pins} onPin=${setPinned} count=${pinned.length} />
     <p class="actions"><button type="button" class="quiet" onClick=${() => print()}>Print this report</button></p>`
+}
+
+/** What to do about an answer that is not what the service signed. */
+function Remedy({ result, service }: Pick<ShownProps, 'result' | 'service'>): Html {
+  const card = cardOf(result)
+  return html`<div class="remedy"><p>Do not rely on it. It may have been changed on its way: load it again, or ask the page anew.</p>
+    <p class="actions"><${LoadAgain}>Load the result again<//><${CheckAgain} service=${service} canTry=${canTry} question=${card ? questionOf(card) : {}} isQuiet>Ask the page anew<//></p></div>`
 }
 
 interface Download {
@@ -149,16 +181,17 @@ interface Download {
   parts: BlobPart[]
 }
 
-function downloadsOf(result: PurchaseResult, bytes: Uint8Array<ArrayBuffer>): Download[] {
+function downloadsOf(result: PurchaseResult, bytes: Uint8Array<ArrayBuffer>, isProved: boolean): Download[] {
   const { receipt, request_id: id } = result
-  const results = citableResults(result)
-  const written = (value: unknown) => [`${JSON.stringify(value, null, 2)}\n`]
   const exact = {
     name: `result-${id}.json`,
     about: 'The result, byte for byte as the service sent it',
     type: JSON_TYPE,
     parts: [bytes],
   }
+  if (!isProved) return [exact]
+  const results = citableResults(result)
+  const written = (value: unknown) => [`${JSON.stringify(value, null, 2)}\n`]
   const sealed = { name: `receipt-${id}.json`, about: 'Its receipt alone', type: JSON_TYPE, parts: written(receipt) }
   const cited = {
     name: `citation-${id}.bib`,
@@ -186,26 +219,28 @@ function downloadsOf(result: PurchaseResult, bytes: Uint8Array<ArrayBuffer>): Do
 const JSON_TYPE = 'application/json'
 const TEXT_TYPE = 'text/plain'
 
-function Downloads({ result, bytes, service }: ShownProps): Html {
+/** Of a result that is not proved, the bytes alone: they can be checked later, but nothing of it may be cited. */
+function Downloads({ result, bytes, service, isProved }: ShownProps & { isProved: boolean }): Html {
   const files = useMemo(
     () =>
-      downloadsOf(result, bytes).map((file) => ({
+      downloadsOf(result, bytes, isProved).map((file) => ({
         ...file,
         url: URL.createObjectURL(new Blob(file.parts, { type: file.type })),
       })),
-    [result, bytes],
+    [result, bytes, isProved],
   )
   useEffect(() => () => files.forEach(({ url }) => void URL.revokeObjectURL(url)), [files])
-  const { serial } = result.receipt.attestation
+  // Checks have passed where it is shown.
+  const serial = isProved ? result.receipt.attestation.serial : null
   return html`<section class="downloads" aria-labelledby="files">
-    <h2 id="files">Keep it</h2>
+    <h2 id="files">${isProved ? 'Keep it' : 'Save it, to check it later'}</h2>
     <p>The service deletes a result ${place?.dataset.keptHours} hours after it was completed. Save the exact bytes: only with them can the
       result be checked later.</p>
     <ul>${files.map(
       ({ name, about, url }) =>
         html`<li key=${name}><a href=${url} download=${name}>${about}</a><div class="detail">${name}</div></li>`,
     )}</ul>
-    <p>Its receipt is <a href=${new URL(`receipts/${serial}`, service).href}>number ${serial} of the public chain</a>, which stays.</p>
+    ${isProved && html`<p>Its receipt is <a href=${new URL(`receipts/${serial}`, service).href}>number ${serial} of the public chain</a>, which stays.</p>`}
   </section>`
 }
 

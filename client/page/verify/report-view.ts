@@ -16,24 +16,26 @@ export interface ReportProps {
   report: Report
   /** Address of the service that served the page; null for the file that works from disk. */
   service: URL | null
+  /** What to do about a result that is not genuine. */
+  remedy?: Html
 }
 
 /**
  * Of a result that is proved, the verdict comes first and its proof last. Of any other, and of a changed one in particular, the reader
  * learns first why it is not proved.
  */
-export function ReportView({ report, service }: ReportProps): Html {
+export function ReportView({ report, service, remedy }: ReportProps): Html {
   const { status, facts, value } = report
   const result = useMemo(() => cardOf(value), [value])
   const isProved = status === 'good' || status === 'published'
   if (!result)
-    return html`<div class="report"><${Standing} report=${report} service=${service} isFirst />
+    return html`<div class="report"><${Standing} report=${report} service=${service} isFirst />${remedy}
       ${facts.length > 0 && html`<section aria-label="What it says"><h3>${isProved || status === 'lapsed' ? 'What it says' : SAID}</h3><${Facts} facts=${facts} /></section>`}
       <${Proof} report=${report} service=${service} /></div>`
   const marks = status === 'bad' ? changedParts(report.checks) : undefined
   const all = { source: result.source, evidence: result.claims.flatMap(({ evidence }) => evidence) }
   return html`<div class="report">
-    ${!isProved && html`<${Standing} report=${report} service=${service} isFirst />`}
+    ${!isProved && html`<${Standing} report=${report} service=${service} isFirst />`}${remedy}
     <${ResultCard} result=${result} isProved=${isProved} marks=${marks} accuracy=${service && new URL('accuracy', service).href}
       outcome=${isProved && html`<${Outcome} words=${`Genuine: ${outcomeOf(report)}`} link="What was proved" />`}>
       <${WholeText} ...${all} mark=${marks?.text} />
@@ -85,6 +87,12 @@ export const HEADLINES: Record<Status, string> = {
   unread: 'Not checked here',
 }
 
+function headlineOf({ status, kind, failure, value }: Report): string {
+  if (status === 'bad' && (kind === 'a file' || failure)) return 'It cannot be checked'
+  const isPending = failure !== null && (value as { status?: unknown }).status === 'pending'
+  return isPending ? 'Being checked: nothing to verify yet' : HEADLINES[status]
+}
+
 /** How many checks passed, as the end of a sentence; empty where that says nothing. */
 function outcomeOf({ status, kind, checks, failure }: Report): string {
   const passed = checks.filter(({ ok }) => ok).length
@@ -119,7 +127,7 @@ function Standing({ report, service, isFirst = false }: ReportProps & { isFirst?
   const outcome = isFirst ? outcomeOf(report) : ''
   return html`<header class=${`standing ${toneClass(TONES[status])}`.trim()}>
     <p class="kind">${status === 'bad' && kind !== 'a file' && !failure ? 'It says that it is' : 'This is'} ${failure ?? (kind === 'a file' ? 'nothing that this page knows' : kind)}.</p>
-    <h2 id="standing" tabindex="-1">${status === 'bad' && (kind === 'a file' || failure) ? 'It cannot be checked' : HEADLINES[status]}</h2>
+    <h2 id="standing" tabindex="-1">${headlineOf(report)}</h2>
     ${outcome && html`<${Outcome} words=${outcome} link="See the checks" />`}
     <${Summary} report=${report} service=${service} />
   </header>`

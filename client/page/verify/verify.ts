@@ -2,8 +2,11 @@
 import { type ComponentChildren, render } from 'preact'
 import { useEffect, useRef, useState } from 'preact/hooks'
 import { UsageError } from '../../arguments.ts'
-import { html } from '../html.ts'
+import { type Html, html } from '../html.ts'
+import { cardOf, questionOf } from '../result/card-result.ts'
+import { CheckAgain } from '../try/check-again.ts'
 import { Pins, type Source, usePublishedKeys, useReport } from './checking.ts'
+import type { Report } from './examine.ts'
 import { RecomputationView } from './recomputation-view.ts'
 import { ReportView } from './report-view.ts'
 import type { ServedVerifier } from './served-verifier.ts'
@@ -14,9 +17,11 @@ interface VerifierProps {
   service: URL | null
   /** What recomputes verdicts; null for the file that works from disk. */
   verifier: ServedVerifier | null
+  /** The service has a page /try. */
+  canTry: boolean
 }
 
-function Verifier({ service, verifier }: VerifierProps) {
+function Verifier({ service, verifier, canTry }: VerifierProps) {
   const [source, setSource] = useState<Source | null>(null)
   const [pinned, setPinned] = useState<readonly PublishedKey[]>([])
   const published = usePublishedKeys(service)
@@ -47,11 +52,32 @@ function Verifier({ service, verifier }: VerifierProps) {
     ${problem && html`<p role="alert" class="problem">${problem}</p>`}
     <div ref=${outcome} class="outcome" aria-busy=${isBusy}>${
       report &&
-      html`<${ReportView} report=${report} service=${service} />
+      html`<${ReportView} report=${report} service=${service}
+          remedy=${html`<${Remedy} report=${report} service=${service} canTry=${canTry} />`} />
         <${RecomputationView} report=${report} verifier=${verifier} host=${service?.host ?? null} />
-        <p class="actions"><button type="button" class="quiet" onClick=${() => print()}>Print this report</button></p>`
+        ${
+          report.checks.length > 0 &&
+          html`<p class="actions"><button type="button" class="quiet" onClick=${() => print()}>Print this report</button></p>`
+        }`
     }</div>`
 }
+
+/** What to do about what is not genuine, or about a request that failed. */
+function Remedy({ report, service, canTry }: Pick<VerifierProps, 'service' | 'canTry'> & { report: Report }): Html {
+  const { status, kind, failure, value } = report
+  const card = cardOf(value)
+  const again = (words: string) =>
+    service &&
+    html`<p class="actions"><${CheckAgain} service=${service} canTry=${canTry} question=${card ? questionOf(card) : {}}>${words}<//></p>`
+  if (status === 'unsigned' && failure && isFailed(value))
+    return html`<div class="remedy"><p>The answer names neither the page nor the claim: the person who asked knows them.</p>${again('Check it again')}</div>`
+  if (status !== 'bad' || kind === 'a file') return null
+  return html`<div class="remedy"><p>Do not rely on it. Ask its sender for the file as the service made it${
+    card ? ', or for the link to the result. Or ask the page anew' : ''
+  }.</p>${card && again('Ask the page anew')}</div>`
+}
+
+const isFailed = (value: unknown) => (value as { status?: unknown } | null)?.status === 'failed'
 
 interface IntakeProps {
   service: URL | null
@@ -113,10 +139,10 @@ function useDropped(take: (blob: Blob, name: string) => void) {
 
 const place = document.getElementById('verifier')
 if (place) {
-  const { service, verifier } = place.dataset
+  const { service, verifier, canTry } = place.dataset
   render(
     html`<${Verifier} service=${service === undefined ? null : new URL(service, location.href)}
-      verifier=${verifier === undefined ? null : JSON.parse(verifier)} />` as ComponentChildren,
+      verifier=${verifier === undefined ? null : JSON.parse(verifier)} canTry=${canTry !== undefined} />` as ComponentChildren,
     place,
   )
 }
