@@ -102,7 +102,7 @@ t.test('results and receipts in a browser', { skip: noBrowser }, async (t) => {
     t.notMatch(await shown(page, 'main'), /Keep it|of the public chain|cite/i)
     const buttons = await page.locator('.actions :is(a, button):not(.quiet)').allInnerTexts()
     t.same(buttons, ['Load the result again'], 'the main action')
-    const anew = await page.getByRole('link', { name: 'Ask the page anew' }).getAttribute('href')
+    const anew = await page.getByRole('link', { name: 'Check the page again' }).getAttribute('href')
     const question = { source_url: result.source.final_url, claim: 'The harbour was opened in 1901.' }
     t.equal(anew, tryLink(new URL(system.url('/try')), question))
     t.same(await seriousFindings(page), [])
@@ -167,7 +167,7 @@ t.test('results and receipts in a browser', { skip: noBrowser }, async (t) => {
     system.service.api.results.clear()
     t.match(
       await at(result.request_id, token),
-      /The result is no longer kept[\s\S]*Ask the page anew[\s\S]*Search the receipts/,
+      /The result is no longer kept[\s\S]*Check the page again[\s\S]*Search the receipts/,
     )
     t.same(lastLinks, ['/try', '/verify', '/chain'])
 

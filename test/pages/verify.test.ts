@@ -232,10 +232,10 @@ t.test('in a browser', { skip: noBrowser }, async (t) => {
     t.equal(await page.locator('.claim > header > .mark').count(), 1, 'beside the verdict')
     await check(page, JSON.stringify({ ...local, claim: 'It was opened in 1901.' }))
     t.equal(
-      await page.getByRole('link', { name: 'Ask the page anew' }).getAttribute('href'),
+      await page.getByRole('link', { name: 'Check the page again' }).getAttribute('href'),
       tryLink(new URL(system.url('/try')), { source_url: local.source.final_url, claim: 'It was opened in 1901.' }),
     )
-    t.same(await page.locator('.outcome .actions :is(a, button):not(.quiet)').allInnerTexts(), ['Ask the page anew'])
+    t.same(await page.locator('.outcome .actions :is(a, button):not(.quiet)').allInnerTexts(), ['Check the page again'])
     t.match(await marks(), [/^Changed somewhere The checks cannot tell which part/])
 
     const [quote] = local.evidence
@@ -343,7 +343,25 @@ t.test('in a browser', { skip: noBrowser }, async (t) => {
     const zip = Buffer.from('PK\u0003\u0004\u0014\u0000 and so on')
     await page.setInputFiles('input[type=file]', { name: 'package.wacz', mimeType: 'application/zip', buffer: zip })
     await page.waitForSelector('#standing')
-    t.match(await shown(page, '.standing'), /an evidence package\.\s+Not checked here[\s\S]*countersign replay/)
+    t.match(await shown(page, '.standing'), /an evidence package\.\s+Not checked here[\s\S]*the steps are\s+below/)
+    const { origin } = new URL(system.service.address)
+    t.same(await page.locator('.replay pre').allTextContents(), [
+      `countersign recover ${origin} REQUEST_ID --token token.txt --evidence package.wacz > result.json`,
+      `curl -s ${origin}/v1/keys > keys.json`,
+      'countersign replay package.wacz result.json --keys keys.json',
+    ])
+    const guide = page.getByRole('link', { name: 'What each step proves' })
+    const [path, part] = ((await guide.getAttribute('href')) ?? '').split('#')
+    t.match(await (await fetch(path ?? '')).text(), `id="${part}"`, 'the guide has that part')
+    t.equal(await page.getByRole('button', { name: 'Print this report' }).count(), 0, 'there is nothing to print')
+    t.same(await seriousFindings(page), [])
+    await picture(page, 'verify-package-1440-light')
+    await page.setViewportSize({ width: 360, height: 740 })
+    await page.emulateMedia({ colorScheme: 'dark' })
+    t.equal(await overflow(page), 0)
+    await picture(page, 'verify-package-360-dark')
+    await page.setViewportSize({ width: 1440, height: 900 })
+    await page.emulateMedia({ colorScheme: 'light' })
     const lease = vectors('lease')
     await pin(page, lease.keys)
     t.match(await check(page, JSON.stringify(lease.cases[0].answer)), /a lease/)

@@ -136,8 +136,8 @@ function WayOn({ status = 0, service }: { status: number | undefined; service: U
 
 /** The words of the button to a new look, by the status of the answer. */
 const AGAIN: Readonly<Record<number, string>> = {
-  404: 'Ask the page anew',
-  410: 'Ask the page anew',
+  404: 'Check the page again',
+  410: 'Check the page again',
   422: 'Check it again',
 }
 
@@ -170,8 +170,8 @@ function Shown({ result, bytes, service }: ShownProps): Html {
 /** What to do about an answer that is not what the service signed. */
 function Remedy({ result, service }: Pick<ShownProps, 'result' | 'service'>): Html {
   const card = cardOf(result)
-  return html`<div class="remedy"><p>Do not rely on it. It may have been changed on its way: load it again, or ask the page anew.</p>
-    <p class="actions"><${LoadAgain}>Load the result again<//><${CheckAgain} service=${service} canTry=${canTry} question=${card ? questionOf(card) : {}} isQuiet>Ask the page anew<//></p></div>`
+  return html`<div class="remedy"><p>Do not rely on it. It may have been changed on its way: load it again, or check the page again.</p>
+    <p class="actions"><${LoadAgain}>Load the result again<//><${CheckAgain} service=${service} canTry=${canTry} question=${card ? questionOf(card) : {}} isQuiet>Check the page again<//></p></div>`
 }
 
 interface Download {

@@ -52,7 +52,7 @@ export function changedParts(checks: readonly Check[]): CardMarks {
 }
 
 const UNPLACED =
-  'The checks cannot tell which part was changed: the claim, the verdict, the explanation, a doubt, the page or another. Quotes and text agree with each other.'
+  'The checks cannot tell which part was changed: the claim, the verdict, the explanation, a doubt or something else. Quotes and text agree with each other.'
 
 const isFailed = ({ ok, detail }: Check) => !ok && !detail?.startsWith('not checked')
 

@@ -3,7 +3,7 @@
 import { useMemo } from 'preact/hooks'
 import type { Check } from '../../checks.ts'
 import { type Html, html } from '../html.ts'
-import { Badge, Facts, type Tone, toneClass } from '../parts.ts'
+import { Badge, Code, Facts, type Tone, toneClass } from '../parts.ts'
 import { cardOf } from '../result/card-result.ts'
 import { Mark, WholeText } from '../result/quotes-view.ts'
 import { ResultCard } from '../result/result-card.ts'
@@ -30,6 +30,7 @@ export function ReportView({ report, service, remedy }: ReportProps): Html {
   const isProved = status === 'good' || status === 'published'
   if (!result)
     return html`<div class="report"><${Standing} report=${report} service=${service} isFirst />${remedy}
+      ${status === 'unread' && html`<${Replay} service=${service} />`}
       ${facts.length > 0 && html`<section aria-label="What it says"><h3>${isProved || status === 'lapsed' ? 'What it says' : SAID}</h3><${Facts} facts=${facts} /></section>`}
       <${Proof} report=${report} service=${service} /></div>`
   const marks = status === 'bad' ? changedParts(report.checks) : undefined
@@ -145,10 +146,8 @@ function Summary({ report, service }: ReportProps): Html {
       return html`<p>Nothing was changed since it was signed. But the key is not one that you pinned
         ${host ? ` or that ${host} publishes` : ''}: anyone can make a key and sign with it.</p>`
     case 'unread':
-      return html`<p>This page checks the result that the package belongs to, not the package. <code>countersign replay PACKAGE
-        RESULT</code> does the whole verification again from both, offline.${
-          service && html` <a href="/guide/auditing#redo-a-verification-offline">How to replay a package</a>`
-        }</p>`
+      return html`<p>A package holds what was read, byte for byte. A program does the whole verification again from it, offline; the steps are
+        below. This page checks the result that belongs to it.</p>`
     case 'unsigned':
       return html`<p>This answer of the service has no receipt, so no key vouches for it.</p>`
     default:
@@ -164,6 +163,27 @@ export function faultsOf(checks: readonly Check[]): string[] {
 
 function leaseFault({ detail = '' }: Check): string {
   return LEASE_WORDS[detail.split(':')[0] ?? ''] ?? wordsOf('lease').fails
+}
+
+/** What to do with an evidence package. */
+function Replay({ service }: Pick<ReportProps, 'service'>): Html {
+  const at = service?.origin ?? 'https://service.example'
+  return html`<section class="replay" aria-labelledby="replay"><h3 id="replay">How to check it</h3>
+    <ol>
+      <li>Have its result beside it. The holder of the token of the purchase fetches both:
+        <${Code} label="Fetch the package and its result" text=${`countersign recover ${at} REQUEST_ID --token token.txt --evidence package.wacz > result.json`} /></li>
+      <li>Save the keys of the service, best from a source that is not the sender of the package:
+        <${Code} label="Save the keys" text=${`curl -s ${at}/v1/keys > keys.json`} /></li>
+      <li>Do the verification again. It needs no network:
+        <${Code} label="Replay the package" text="countersign replay package.wacz result.json --keys keys.json" /></li>
+      <li>Read its lines, one for each step. <code>ok</code>: it is proved, and the line says what. <code>FAIL</code>: it differs, and the
+        line says how; then the package does not prove the result. <code>--</code>: it was not checked, and the line says why. The first steps prove that the package
+        is whole and signed, the next that its bytes are the ones that were read, the last that they give this text, these quotes and this verdict.</li>
+    </ol>
+    <p>The result itself can be checked here: choose it above.${
+      service &&
+      html` <a href=${new URL('guide/auditing#redo-a-verification-offline', service).href}>What each step proves</a>`
+    }</p></section>`
 }
 
 /** Whose key it is, and every check. */

@@ -73,8 +73,8 @@ function Remedy({ report, service, canTry }: Pick<VerifierProps, 'service' | 'ca
     return html`<div class="remedy"><p>The answer names neither the page nor the claim: the person who asked knows them.</p>${again('Check it again')}</div>`
   if (status !== 'bad' || kind === 'a file') return null
   return html`<div class="remedy"><p>Do not rely on it. Ask its sender for the file as the service made it${
-    card ? ', or for the link to the result. Or ask the page anew' : ''
-  }.</p>${card && again('Ask the page anew')}</div>`
+    card ? ', or for the link to the result. You can also check the page again' : ''
+  }.</p>${card && again('Check the page again')}</div>`
 }
 
 const isFailed = (value: unknown) => (value as { status?: unknown } | null)?.status === 'failed'
