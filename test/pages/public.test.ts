@@ -287,6 +287,24 @@ t.test('the lines to copy work against this address', async (t) => {
   t.match(await answer.json(), { result: { tools: [{}] } })
 })
 
+t.test('the reference says of each member of a request what it means', async (t) => {
+  const found = new Set<string>()
+  for (const { name } of catalog) {
+    const [told = ''] = /<div class="told">.*?<details>|<div class="told">.*$/s.exec(await read(`/docs/${name}`)) ?? []
+    for (const [, member = '', about = ''] of told.matchAll(/<dt><code>([^<]*)<\/code>.*?<dd>(.*?)<\/dd>/gs)) {
+      found.add(`${name} ${member}`)
+      // Without where it stands, its form and its bounds.
+      const meaning = about
+        .replace(/In (a header|the path|the query, after <code>\?<\/code>)\./, '')
+        .replace(/(At most |At least )?-?[\d.]+( to [\d.]+)?( characters| items)?\./g, '')
+        .replace(/(Matches the pattern <code>.*?<\/code>|Default \S+|Format [\w-]+|RFC 3339, UTC|Not blank)\./g, '')
+      t.match(meaning, /[A-Za-z_]+ [a-z_]+/, `${name}: ${member}`)
+    }
+  }
+  t.ok(found.has('put_watchdog interval_s') && found.has('verify_source options.max_price_usd'))
+  t.ok(found.size > 100, `${found.size} members`)
+})
+
 t.test('the front page says what is in force', async (t) => {
   const literal = await read('/')
   t.match(literal, /literal: passages are quoted, no verdict is given/)

@@ -7,7 +7,8 @@ import { errorCodes, type Operation } from '../../operation.ts'
 import type { Example, Examples } from '../examples/examples.ts'
 import { renderPage, type Site } from '../layout.ts'
 import { answerIn, callsIn } from './call-code.ts'
-import { type Schema, SchemaList, type Schemas, withCode } from './schema-list.ts'
+import { meaningOf } from './member-meanings.ts'
+import { type Schema, SchemaList, type SchemaListProps, type Schemas, withCode } from './schema-list.ts'
 
 /** As much of an OpenAPI document as the page reads. */
 export interface ApiDocument {
@@ -161,6 +162,7 @@ function OperationView({
   if (!described) return null
   const { schemas } = components
   const body = described.requestBody?.content
+  const meaning = (member: string) => meaningOf(name, member)
   return html`<div class="told"><h1 id=${name}>${summary}</h1>
     <p class="call"><${Badge}>${method}<//> <code>${path}</code></p>
     ${description && html`<p>${withCode(description)}</p>`}
@@ -176,12 +178,12 @@ function OperationView({
             ),
           ],
     ]} />
-    ${described.parameters.length > 0 && html`<${Parameters} parameters=${described.parameters} />`}
+    ${described.parameters.length > 0 && html`<${Parameters} parameters=${described.parameters} meaning=${meaning} />`}
     ${
       body &&
       Object.entries(body).map(([type, { schema }]) =>
         (schema.properties ?? schema.anyOf)
-          ? html`<${SchemaList} key=${type} caption="Request body" schema=${schema} schemas=${schemas} required />`
+          ? html`<${SchemaList} key=${type} caption="Request body" schema=${schema} schemas=${schemas} required meaning=${meaning} />`
           : html`<p key=${type}>Request body: <code>${type}</code>${schema.maxLength && `, at most ${schema.maxLength} bytes`}.</p>`,
       )
     }
@@ -227,12 +229,18 @@ const PLACES: Readonly<Record<string, string>> = {
   query: 'In the query, after `?`.',
 }
 
-function Parameters({ parameters }: Pick<Described, 'parameters'>) {
+function Parameters({
+  parameters,
+  meaning,
+}: Pick<Described, 'parameters'> & Required<Pick<SchemaListProps, 'meaning'>>) {
   const schema: Schema = {
     properties: Object.fromEntries(
       parameters.map(({ name, in: place, description, schema }) => [
         name,
-        { ...schema, description: [PLACES[place], description ?? schema?.description].filter(Boolean).join(' ') },
+        {
+          ...schema,
+          description: [PLACES[place], description ?? schema?.description ?? meaning(name)].filter(Boolean).join(' '),
+        },
       ]),
     ),
     required: parameters.filter(({ required }) => required).map(({ name }) => name),

@@ -37,6 +37,8 @@ export interface SchemaListProps {
   schemas: Schemas
   /** Shows for each member whether it is required, for schemas of input. */
   required?: boolean
+  /** What a member means whose schema does not say it, by its path. */
+  meaning?: (path: string) => string | undefined
 }
 
 /** Members deeper than this are named in the row of the object that holds them. */
@@ -48,15 +50,15 @@ export function withCode(text: string): Html {
 }
 
 /** One list, or one for each form that an object may have. */
-export function SchemaList({ caption, schema, schemas, required = false }: SchemaListProps): Html {
+export function SchemaList({ caption, schema, schemas, required = false, meaning }: SchemaListProps): Html {
   const known = { ...schemas, ...schema.$defs }
   const forms = (schema.anyOf ?? []).map((one) => resolve(one, known)).filter((one) => one.properties)
   if (forms.length > 1)
     return forms.map(
       (form, n) =>
-        html`<${SchemaList} key=${n} caption=${`${caption}, form ${n + 1} of ${forms.length}`} schema=${form} schemas=${known} required=${required} />`,
+        html`<${SchemaList} key=${n} caption=${`${caption}, form ${n + 1} of ${forms.length}`} schema=${form} schemas=${known} required=${required} meaning=${meaning} />`,
     )
-  const rows = rowsOf(schema, { schemas: { ...schemas, ...schema.$defs }, above: '', depth: 0 })
+  const rows = rowsOf(schema, { schemas: { ...schemas, ...schema.$defs }, above: '', depth: 0, meaning })
   return html`<h2>${caption}</h2>${
     rows.length === 0
       ? html`<p class="empty">Any JSON.</p>`
@@ -81,6 +83,7 @@ interface Place {
   /** The path of the object, with its dot. */
   above: string
   depth: number
+  meaning: SchemaListProps['meaning']
 }
 
 function rowsOf(given: Schema, place: Place): Row[] {
@@ -92,19 +95,21 @@ function rowsOf(given: Schema, place: Place): Row[] {
       name: path,
       isRequired: required.includes(name),
       type: typeOf(schema, place.schemas),
-      about: [member.description ?? schema.description, ...rulesOf(schema)].filter(Boolean).join(' '),
+      about: [member.description ?? schema.description ?? place.meaning?.(path), ...rulesOf(schema)]
+        .filter(Boolean)
+        .join(' '),
     }
     return [row, ...membersOf(schema, path, place)]
   })
 }
 
 /** Rows of the members of an object, or of the objects in a list. */
-function membersOf(schema: Schema, path: string, { schemas, depth }: Place): Row[] {
+function membersOf(schema: Schema, path: string, { schemas, depth, meaning }: Place): Row[] {
   if (depth + 1 >= DEEPEST) return []
   const inner = objectIn(schema, schemas)
   if (!inner) return []
   const [object, isList] = inner
-  return rowsOf(object, { schemas, above: `${path}${isList ? '[]' : ''}.`, depth: depth + 1 })
+  return rowsOf(object, { schemas, above: `${path}${isList ? '[]' : ''}.`, depth: depth + 1, meaning })
 }
 
 function objectIn(schema: Schema, schemas: Schemas): [object: Schema, isList: boolean] | null {
