@@ -1,7 +1,7 @@
 // `npm run bench`: measures the speed of the service, compared with peers and upper bounds in the same run. `--help` lists what it
 // measures.
 import type { Lab } from './lab.ts'
-import { chooseParts, describeParts, NEEDS, numberOption, type Part, readCall } from './program.ts'
+import { chooseParts, describeParts, NEEDS, numberOption, type Part, readCall, refuse } from './program.ts'
 
 const NAME = 'npm run bench --'
 // Loaded when they run, so that the help comes at once.
@@ -80,8 +80,10 @@ const PARTS: Record<string, Part<(lab: Lab) => Promise<void>>> = {
 const { operands, options } = await readCall(NAME, {
   summary: 'measure how fast the service is, each figure beside a peer or a ceiling of the same run',
   operands: ['[PART...]'],
-  usage: '[--quick] [--profile DIR] [--results N]',
-  about: `${describeParts(PARTS)}\n\n${NEEDS}\nbench/README.md says why the peers are fair.`,
+  usage: '[--quick] [--profile DIR] [--results N] | pictures FOLDER [--only TEXT]',
+  about:
+    `${describeParts(PARTS)}\n\n${NEEDS}\nbench/README.md says why the peers are fair.\n\n` +
+    'pictures FOLDER measures nothing: it takes pictures of every page and every state of a page, for people to look at.',
   examples: ['npm run bench -- --quick', 'npm run bench -- completion recovery --profile /tmp/profiles'],
   exitStatus: '0 measured, 1 failed or stopped, 2 wrong usage. An aim that is missed is printed as MISSED.',
   options: {
@@ -96,8 +98,14 @@ const { operands, options } = await readCall(NAME, {
       value: 'N',
       help: 'of growth, the most stored results, default 1000000, with --quick 100000; a million takes 8 GB of disk',
     },
+    only: { type: 'string', value: 'TEXT', help: 'of pictures, the states alone whose names contain this text' },
   },
 })
+if (operands[0] === 'pictures') {
+  const [, folder, ...more] = operands
+  if (folder === undefined || more.length > 0) refuse(NAME, 'pictures needs one folder.')
+  process.exit((await (await import('./pictures.ts')).takePictures(folder, options.only)) ? 0 : 1)
+}
 const runs = chooseParts(NAME, PARTS, operands)
 const results = numberOption(NAME, 'results', options.results ?? (options.quick ? '100000' : '1000000'), 20_000)
 

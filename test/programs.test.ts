@@ -13,7 +13,7 @@ const ROOT = join(import.meta.dirname, '..')
 const PROGRAMS: Record<string, { file: string; names: RegExp[] }> = {
   'npm run bench --': {
     file: 'bench/main.ts',
-    names: [/--quick/, /--profile DIR/, /^ {2}retrieval {2,}\w/m, /DATABASE_URL/],
+    names: [/--quick/, /--profile DIR/, /^ {2}retrieval {2,}\w/m, /DATABASE_URL/, /pictures FOLDER/, /--only TEXT/],
   },
   'npm run chaos --': {
     file: 'bench/chaos.ts',
@@ -31,7 +31,10 @@ const PROGRAMS: Record<string, { file: string; names: RegExp[] }> = {
 
 /** Calls that are wrong in another way than by an option that does not exist, and what is said. */
 const WRONG: Record<string, [string[], RegExp][]> = {
-  'npm run bench --': [[['recepts'], /No part is called recepts: there are admission, /]],
+  'npm run bench --': [
+    [['recepts'], /No part is called recepts: there are admission, /],
+    [['pictures'], /pictures needs one folder\./],
+  ],
   'npm run chaos --': [[['house', '--minutes', 'x'], /--minutes x is no number above 0\./]],
   'npm run eval --': [
     [['--assessor', 'me'], /--assessor me is none of literal, local, semantic, oracle\./],
