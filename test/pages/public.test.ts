@@ -247,6 +247,33 @@ t.test('search and try-it of the reference', { skip: noBrowser }, async (t) => {
   t.ok((await page.evaluate(() => document.documentElement.scrollHeight / 900)) <= 12)
 })
 
+t.test(
+  'no page of the guide or the reference has more than twelve screens of a phone',
+  { skip: noBrowser },
+  async (t) => {
+    const browser = await sharedBrowser()
+    await using opened = await visit(browser, system.url('/docs'), { viewport: { width: 360, height: 740 } })
+    const { page } = opened
+    const documents = await findDocuments()
+    for (const path of ['/docs', '/docs/errors', ...catalog.map(({ name }) => `/docs/${name}`), ...documents.keys()]) {
+      await page.goto(system.url(path))
+      const screens = await page.evaluate(() => document.documentElement.scrollHeight / 740)
+      t.ok(screens <= 12, `${path}: ${screens} screens`)
+    }
+
+    await page.goto(system.url('/guide/buying#how-much-at-once'))
+    const chapter = page.locator('details.chapter:has(> #how-much-at-once)')
+    t.equal(await chapter.getAttribute('open'), '', 'a link to a chapter opens it')
+    t.equal(await page.locator('details.chapter[open]').count(), 1)
+    await picture(page, 'guide-folded-360-light', false)
+    await page.emulateMedia({ media: 'print' })
+    const heights = await page
+      .locator('details.chapter > div')
+      .evaluateAll((all) => all.map((one) => one.getBoundingClientRect().height))
+    t.ok(heights.length > 3 && heights.every((height) => height > 20), `paper has all chapters: ${heights}`)
+  },
+)
+
 t.test('every public page fits where it is zoomed to 200 %, and in 320 pixels', { skip: noBrowser }, async (t) => {
   const listed = [...(await read('/sitemap.xml')).matchAll(/<loc>([^<]+)<\/loc>/g)]
   const paths = listed.map(([, url = '']) => new URL(url).pathname)

@@ -7,6 +7,7 @@ import { setImmediate } from 'node:timers/promises'
 import { Marked, type RendererObject, type Tokens } from 'marked'
 import { getHeadingList, gfmHeadingId } from 'marked-gfm-heading-id'
 import { readTransitions, renderTransitions } from './diagram.ts'
+import { lengthOf } from './length.ts'
 
 export interface Document {
   /** `/guide/...` */
@@ -66,7 +67,7 @@ function render(file: string, text: string, pages: ReadonlyMap<string, string>):
   const marked = new Marked(gfmHeadingId(), { renderer: rendererFor(file, pages) })
   const parsed = marked.parse(text, { async: false })
   const headings = getHeadingList().map(({ id, level, raw }) => ({ id, level, text: plain(raw) }))
-  const isLong = text.split(/\s+/).length > MOST_WORDS
+  const isLong = lengthOf(new Marked().lexer(text)) > MOST_LENGTH
   const chapters = headings.filter(({ level }) => level === 2).length > 1 ? 2 : 3
   const markup = isLong ? fold(parsed, chapters) : parsed
   return {
@@ -78,8 +79,11 @@ function render(file: string, text: string, pages: ReadonlyMap<string, string>):
   }
 }
 
-/** A document with more words shows its chapters folded: open it would be longer than twelve screens. */
-const MOST_WORDS = 5000
+/**
+ * A document that is longer shows its chapters folded, in pixels of a narrow window: open, its page would have more than twelve screens
+ * there, of which the frame takes nearly three.
+ */
+const MOST_LENGTH = 7000
 
 /**
  * Each chapter as a part that opens at its heading. The id of the heading is that of the text below it, so that a link to it opens the
@@ -125,6 +129,7 @@ function rendererFor(file: string, pages: ReadonlyMap<string, string>): Renderer
     table(token) {
       // Each row stands on its own in a narrow window, as in `Table` of the other pages. Words beside words would be cut there.
       const stacks = token.header.length > 1
+      const isShort = token.header.length > 2 && token.header.slice(1).every(({ text }) => text.length <= SHORT_NAME)
       const role = (name: string) => (stacks ? ` role="${name}"` : '')
       const names = token.header.map(({ text }) => (stacks ? ` data-column="${escapeText(plain(text))}"` : ''))
       const cells = (row: Tokens.TableCell[], tag: string) =>
@@ -138,10 +143,13 @@ function rendererFor(file: string, pages: ReadonlyMap<string, string>): Renderer
       const rows = token.rows.map((row) => `<tr${role('row')}>${cells(row, 'td').join('')}</tr>`).join('')
       const head = `<thead${role('rowgroup')}><tr${role('row')}>${cells(token.header, 'th').join('')}</tr></thead>`
       const table = `<table${role('table')}>${head}<tbody${role('rowgroup')}>${rows}</tbody></table>`
-      return `<div class="table${stacks ? ' stacks' : ''}" tabindex="0" role="region" aria-label="Table">${table}</div>\n`
+      return `<div class="table${stacks ? ` stacks${isShort ? ' short' : ''}` : ''}" tabindex="0" role="region" aria-label="Table">${table}</div>\n`
     },
   }
 }
+
+/** Names of columns of so many characters need little room beside their cells. */
+const SHORT_NAME = 8
 
 const LANGUAGES: Readonly<Record<string, string>> = {
   sh: 'Shell',
