@@ -107,6 +107,11 @@ t.test('results and receipts in a browser', { skip: noBrowser }, async (t) => {
     t.equal(anew, tryLink(new URL(system.url('/try')), question))
     t.same(await seriousFindings(page), [])
     await picture(page, 'result-changed-1440-light')
+    await page.emulateMedia({ colorScheme: 'dark' })
+    await page.setViewportSize(NARROW_DARK.viewport)
+    t.equal(await overflow(page), 0)
+    t.same(await seriousFindings(page), [])
+    await picture(page, 'result-changed-360-dark')
     await page.unroute('**/v1/requests/**')
     await page.getByRole('button', { name: 'Load the result again' }).click()
     await page.getByText('Keep it').waitFor()
@@ -137,10 +142,12 @@ t.test('results and receipts in a browser', { skip: noBrowser }, async (t) => {
         .evaluateAll((all) => all.map((one) => (one as HTMLAnchorElement).href))
       lastLinks = links.map((href) => new URL(href).pathname)
       tone = await toneOf(opened.page)
+      lastFindings = await seriousFindings(opened.page)
       await picture(opened.page, `result-without-${id === result.request_id ? 'result' : 'verdict'}-1440-light`)
       return (await shown(opened.page, '#result')).replaceAll(/\s+/g, ' ')
     }
     let lastLinks: string[] = []
+    let lastFindings: string[] = []
     let tone = ''
     t.match(await at(result.request_id, `${token.slice(0, -4)}AAAA`), /This token opens no result here/)
     t.same(lastLinks, ['/try', '/verify'])
@@ -157,6 +164,7 @@ t.test('results and receipts in a browser', { skip: noBrowser }, async (t) => {
     t.match(said, /The verification failed\. Nothing was charged[\s\S]*source_http_status/)
     t.match(said, /Page and claim Not in this answer\. The person who gave you the link knows them\. Check it again/)
     t.same(lastLinks, ['/try', '/verify'])
+    t.same(lastFindings, [])
     const failing = tone
     t.notMatch(said, 'Search the receipts', 'it has none')
 

@@ -54,7 +54,7 @@ export function ResultCard({
   const { claims, shared_flags } = result
   const isSeveral = claims.length > 1
   return html`<article class=${isProved ? 'result-card' : 'result-card unproved'} aria-labelledby=${id}>
-    ${marks?.card && html`<${Mark} title="Changed somewhere">${marks.card}<//>`}
+    ${marks?.card && html`<${Mark} title="Changed">${marks.card}<//>`}
     ${
       isSeveral &&
       html`<header class="overview"><p>${verdictsInWords(claims.map(({ claim_support }) => claim_support))}</p>

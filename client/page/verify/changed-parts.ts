@@ -48,6 +48,8 @@ export function changedParts(checks: readonly Check[]): CardMarks {
     verdicts.size + readings.size > 0 ||
     Object.values(others).some((words) => words !== undefined) ||
     ['evidence_quotes', 'evidence_digests'].some((name) => failed.has(name))
+  const [, repeated] = /^(\S+) names two quotes$/.exec(failed.get('evidence_quotes') ?? '') ?? []
+  if (repeated !== undefined) return { ...marks, card: `Two quotes have the same name, ${repeated}.` }
   return { ...marks, card: failed.has('result_sha256') && !isPlaced ? UNPLACED : undefined }
 }
 
