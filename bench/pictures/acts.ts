@@ -21,14 +21,18 @@ export type State = readonly [says: RegExp, open: Open, more?: More]
 type Then = (page: Page, world: World) => Promise<unknown>
 type Place = 'local' | 'literal' | 'empty' | 'away' | 'closed' | 'limited'
 
-const PATIENCE = { timeout: 240_000 }
+/** Milliseconds, on a machine that is busy with other work. */
+const PATIENCE_MS = 60_000
 export const inOrder =
   (...all: Then[]): Then =>
   async (page, world) => {
     for (const one of all) await one(page, world)
   }
 /** Until something of this selector is visible. */
-export const wait = (selector: string) => (page: Page) => page.locator(selector).first().waitFor(PATIENCE)
+export const wait =
+  (selector: string, timeout = PATIENCE_MS) =>
+  (page: Page) =>
+    page.locator(selector).first().waitFor({ timeout })
 export const click = (selector: string) => (page: Page) => page.locator(selector).first().click()
 export const press = (name: string | RegExp) => (page: Page) =>
   page.getByRole('button', { name, exact: true }).first().click()
@@ -56,9 +60,13 @@ export const see =
   }
 
 /** A free look at a page of the sources, or at any address. */
-export const look = (path: string, until = '#answer :is(.notice, #verdict)'): Open =>
-  see('/try', 'local', async (page, world) => {
-    const url = path.startsWith('/') ? (await world.local()).site.url(path) : path
+export const look = (
+  path: string,
+  until = '#answer :is(.notice, #verdict)',
+  place: 'local' | 'limited' = 'local',
+): Open =>
+  see('/try', place, async (page, world) => {
+    const url = path.startsWith('/') ? (await world[place]()).site.url(path) : path
     await enter({ '#try-source_url': url, '#try-claim': TRUE }, 'Check it', until)(page, world)
   })
 export const sample = (name: string, place?: Place) =>
@@ -89,7 +97,7 @@ export const bought =
   async (world) =>
     change((await world.buy(order)).text)
 export const recompute = (until: string, before: Then = async () => {}): Open =>
-  inOrder(before, verify(bought('supports')), press('Recompute the verdict'), wait(until))
+  inOrder(before, verify(bought('supports')), press('Recompute the verdict'), wait(until, 4 * PATIENCE_MS))
 
 const readVectors = (name: string) => readFileSync(join(import.meta.dirname, '../../test/vectors', name), 'utf8')
 export const vectors = (name: string) => JSON.parse(readVectors(`${name}.json`))

@@ -52,7 +52,7 @@ export const STATES: Readonly<Record<string, State>> = {
   'try-refused-empty': [/There is no answer/, look('/empty')],
   'try-refused-daily-limit': [
     /has no such limit/,
-    inOrder(sample('harbour-bridge', 'limited'), click('button[value=museum-hours]'), wait('#answer .notice')),
+    inOrder(look('/kelby', undefined, 'limited'), look('/mixed', undefined, 'limited')),
   ],
   'try-unreachable': [
     /could not be reached/,
@@ -154,11 +154,13 @@ export const STATES: Readonly<Record<string, State>> = {
 
   'pricing-calculated': [/USD/, see('/pricing', 'local', click('main form button'))],
   'chain-empty': [/no receipt yet/, see('/chain', 'empty')],
+  'chain-filled': [/Latest|latest/, inOrder((_, world) => world.account(), see('/chain'))],
   'receipt-of-purchase': [/verification that was bought/, receipt('source-verification')],
   'receipt-of-account': [/account kelby/, receipt('kelby')],
   'receipt-of-lease': [/lease/i, receipt('lease')],
   'receipt-of-alert': [/alert/i, receipt('watchdog')],
   'receipts-search': [/Find/, see('/receipts')],
+  'receipts-several': [/2 receipts are for this digest/, see(`/receipts?q=${'0'.repeat(64)}`)],
   'receipts-not-found': [/Nothing found/, see(`/receipts?q=${'f'.repeat(64)}`)],
   'receipts-nonsense': [/neither a serial nor/, see('/receipts?q=nonsense')],
 
