@@ -114,8 +114,8 @@ export const section = (name: string, then: Then = async () => {}, newcomer?: st
   })
 export const blank = (name: string) => section(name, undefined, 'empty')
 export const ask = (name: string, button: RegExp) => section(name, inOrder(press(button), wait('.asking')))
-export const register = (then: Then = async () => {}) =>
-  see('/account', 'local', enter({ '#handle': `newcomer-${Date.now()}` }, 'Make the account', '#kept'), then)
+export const register = (handle: string, ...then: Then[]) =>
+  see('/account', 'local', enter({ '#handle': handle }, 'Make the account', '#kept'), ...then)
 export const subscribe = inOrder(press('Subscribe to dev'), wait('a:text("Pay for dev")'))
 /** The checkout of a new account. */
 export const checkout = (handle: string, then: Then = async () => {}): Open =>
