@@ -2,15 +2,16 @@
 import { type ComponentChildren, render } from 'preact'
 import { useMemo, useState } from 'preact/hooks'
 import { type Html, html } from './html.ts'
+import { wordsOf } from './search-words.ts'
 
 /** Address, title, and further words, as `server/pages/guide/search-entries.ts` makes them. */
 type Entry = readonly [path: string, title: string, words: string]
 
 const MOST = 12
 
-/** The entries that have all words, those with the words in their title first. */
+/** The entries that have all words: first those with the words in their title, then those with words that begin so. */
 function find(entries: readonly Entry[], sought: string): Entry[] {
-  const words = sought.toLowerCase().split(/\s+/).filter(Boolean)
+  const words = wordsOf(sought)
   if (words.length === 0) return []
   const rated = entries.flatMap((entry) => {
     const [, title, more] = entry.map((text) => text.toLowerCase().replaceAll('_', ' '))
@@ -20,9 +21,11 @@ function find(entries: readonly Entry[], sought: string): Entry[] {
         ? title.startsWith(plain)
           ? 4
           : 3
-        : more?.includes(plain)
-          ? 1
-          : Number.NEGATIVE_INFINITY
+        : ` ${more}`.includes(` ${plain}`)
+          ? 2
+          : more?.includes(plain)
+            ? 1
+            : Number.NEGATIVE_INFINITY
       return sum + rank
     }, 0)
     return score > 0 ? [{ entry, score }] : []

@@ -3,12 +3,13 @@ import type { FastifyInstance, FastifyRequest } from 'fastify'
 import type { Api } from '../context.ts'
 import { AppError } from '../errors.ts'
 import type { Operation } from '../operation.ts'
+import { type Asset, assetOf } from '../pages/assets.ts'
 import { findExamples } from '../pages/examples/examples.ts'
 import { findDocuments } from '../pages/guide/documents.ts'
 import { searchEntries } from '../pages/guide/search-entries.ts'
 import { openSite, type Site } from '../pages/layout.ts'
 import { type ApiDocument, errorsPage, operationPage, referenceIndex } from '../pages/reference/reference-page.ts'
-import { sendPage } from './page-answers.ts'
+import { sendAsset, sendPage } from './page-answers.ts'
 
 interface Reference {
   document: ApiDocument
@@ -31,12 +32,15 @@ export function mountReference(app: FastifyInstance, api: Api, { document, catal
     if (page === undefined) throw new AppError('not_found', 'The reference has no such operation.')
     return page
   })
-  let index: Promise<Buffer> | undefined
-  app.get('/docs/search.json', { config: { operation: 'docs' }, onRequest: limited }, async (_request, reply) => {
-    index ??= findDocuments().then((documents) => Buffer.from(JSON.stringify(searchEntries(documents, catalog))))
-    return reply
-      .header('cache-control', 'no-cache')
-      .type('application/json; charset=utf-8')
-      .send(await index)
+  let index: Promise<Asset> | undefined
+  app.get('/docs/search.json', { config: { operation: 'docs' }, onRequest: limited }, async (request, reply) => {
+    index ??= findDocuments().then((documents) =>
+      assetOf(
+        '/docs/search.json',
+        'application/json; charset=utf-8',
+        JSON.stringify(searchEntries(documents, catalog)),
+      ),
+    )
+    return sendAsset(await index, 'no-cache', request, reply)
   })
 }

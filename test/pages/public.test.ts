@@ -1,6 +1,7 @@
 // The pages that anybody reads: front page, prices, guide. What they say is the configuration's, and what they tell to copy works.
 import { execFile } from 'node:child_process'
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
+import { get } from 'node:http'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 import t from 'tap'
@@ -227,6 +228,12 @@ t.test('search and try-it of the reference', { skip: noBrowser }, async (t) => {
   await page.fill('#sought', 'grant lease')
   await page.waitForSelector('.found a[href="/docs/grant_lease"]')
   t.equal(requests.filter((line) => line.includes('search.json')).length, 1, 'the index is fetched once')
+  // Of a text, in no heading.
+  await page.fill('#sought', 'PgBouncer in transaction mode')
+  await page.waitForSelector('.found a[href="/guide/configuration"]')
+  await page.fill('#sought', 'grace_s')
+  await page.waitForSelector('.found a[href="/docs/put_watchdog"]')
+  await picture(page, 'docs-search-1440-light', false)
   await page.fill('#sought', 'zzzzzz')
   await page.waitForSelector('text=Nothing found.')
   t.same(complaints, [])
@@ -245,6 +252,34 @@ t.test('search and try-it of the reference', { skip: noBrowser }, async (t) => {
   }
   await page.goto(system.url('/docs'))
   t.ok((await page.evaluate(() => document.documentElement.scrollHeight / 900)) <= 12)
+})
+
+t.test('the index of the search has the words of each section, and is not heavier than a page', async (t) => {
+  const answer = await fetch(system.url('/docs/search.json'))
+  const entries = (await answer.json()) as [path: string, title: string, words: string][]
+  const wordsAt = (path: string) => entries.find(([one]) => one === path)?.[2] ?? ''
+  const documents = await findDocuments()
+  let count = 0
+  for (const { path, markup, sections } of documents.values())
+    for (const { id, words } of sections) {
+      if (id !== '') t.ok(markup.includes(` id="${id}"`), `${path}#${id}`)
+      t.equal(wordsAt(id === '' ? path : `${path}#${id}`), words)
+      if (words !== '') count += 1
+    }
+  t.ok(count > 200, `${count} sections with words`)
+  // Of a table, a block of code, and the input of an operation.
+  t.match(wordsAt('/guide/configuration'), /\bpgbouncer\b/)
+  t.match(wordsAt('/guide/buying#a-page-of-your-own'), /\bfixture_hosts\b/)
+  t.match(wordsAt('/docs/put_watchdog'), /remind_every_s Seconds between two reminders/)
+  const { promise, resolve } = Promise.withResolvers<number>()
+  get(system.url('/docs/search.json'), { agent: false, headers: { 'accept-encoding': 'br' } }, (compressed) => {
+    t.equal(compressed.headers['content-encoding'], 'br')
+    const { socket } = compressed
+    compressed.resume().on('end', () => resolve(socket.bytesRead))
+  })
+  const bytes = await promise
+  t.ok(bytes < 60_000, `${bytes} bytes`)
+  t.comment(`the index: ${bytes} bytes`)
 })
 
 t.test(

@@ -8,6 +8,7 @@ import { Marked, type RendererObject, type Tokens } from 'marked'
 import { getHeadingList, gfmHeadingId } from 'marked-gfm-heading-id'
 import { readTransitions, renderTransitions } from './diagram.ts'
 import { lengthOf } from './length.ts'
+import { type Section, sectionsOf } from './sections.ts'
 
 export interface Document {
   /** `/guide/...` */
@@ -20,6 +21,7 @@ export interface Document {
   markup: string
   /** Headings of the second level, for the navigation within the document. */
   headings: readonly { id: string; text: string }[]
+  sections: readonly Section[]
 }
 
 const ROOT = join(import.meta.dirname, '../../..')
@@ -67,7 +69,8 @@ function render(file: string, text: string, pages: ReadonlyMap<string, string>):
   const marked = new Marked(gfmHeadingId(), { renderer: rendererFor(file, pages) })
   const parsed = marked.parse(text, { async: false })
   const headings = getHeadingList().map(({ id, level, raw }) => ({ id, level, text: plain(raw) }))
-  const isLong = lengthOf(new Marked().lexer(text)) > MOST_LENGTH
+  const tokens = new Marked().lexer(text)
+  const isLong = lengthOf(tokens) > MOST_LENGTH
   const chapters = headings.filter(({ level }) => level === 2).length > 1 ? 2 : 3
   const markup = isLong ? fold(parsed, chapters) : parsed
   return {
@@ -76,6 +79,7 @@ function render(file: string, text: string, pages: ReadonlyMap<string, string>):
     summary: plain(text.split(/\n\s*\n/).find((part) => /^(?!```)[^#<|-]/.test(part)) ?? ''),
     markup,
     headings: headings.filter(({ level }) => level === 2),
+    sections: sectionsOf(tokens, headings),
   }
 }
 
