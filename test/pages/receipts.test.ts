@@ -59,6 +59,10 @@ t.test('results and receipts in a browser', { skip: noBrowser }, async (t) => {
     t.equal(await shown(page, '#standing'), HEADLINES.published)
     t.match(await shown(page, '.claimed'), /The harbour was opened in 1874/)
     t.match(await shown(page, '.downloads'), /deletes a result 24 hours after/)
+    await page.locator('.skip').press('Enter')
+    t.equal(await page.evaluate(() => document.activeElement?.id), 'main', 'the keyboard is at the content')
+    t.equal(new URL(page.url()).hash, `#${token}`, 'and the token stays in the address')
+    t.equal(await shown(page, '#standing'), HEADLINES.published)
     const download = async (kind: string) => {
       const [file] = await Promise.all([page.waitForEvent('download'), page.click(`a[download^="${kind}-"]`)])
       return readFile(await file.path())

@@ -244,7 +244,18 @@ function Downloads({ result, bytes, service, isProved }: ShownProps & { isProved
   </section>`
 }
 
+/** The link to the content would put another part behind # in place of the token. */
+function keepToken() {
+  document.querySelector('.skip')?.addEventListener('click', (event) => {
+    event.preventDefault()
+    const main = document.getElementById('main')
+    if (main) main.tabIndex = -1
+    main?.focus()
+  })
+}
+
 if (place) {
+  keepToken()
   const { service = '/', request = '' } = place.dataset
   render(
     html`<${ResultPage} service=${new URL(service, location.href)} requestId=${request} />` as ComponentChildren,
