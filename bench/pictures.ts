@@ -3,12 +3,21 @@
 import { chmod, mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import type { Browser, Page } from 'playwright-core'
+import type { Page } from 'playwright-core'
 import { openEmbeddedPostgres } from '../server/embedded/postgres.ts'
 import { noBrowser, sharedBrowser } from '../test/browser.ts'
 import { endings } from '../test/endings.ts'
 import type { State } from './pictures/acts.ts'
-import { arrange, type Picture, PRINT, photograph, type Scene, VARIANTS, writeTree } from './pictures/camera.ts'
+import {
+  arrange,
+  openTable,
+  type Picture,
+  PRINT,
+  photograph,
+  type Scene,
+  VARIANTS,
+  writeTree,
+} from './pictures/camera.ts'
 import { findPages, STATES } from './pictures/states.ts'
 import { openWorld, type World } from './pictures/world.ts'
 
@@ -22,13 +31,13 @@ export async function takePictures(folder: string, only = ''): Promise<boolean> 
   await using opened = new AsyncDisposableStack()
   opened.use(endings)
   process.env.TEST_DATABASE_URL ??= await openDatabase(opened)
-  const browser = await sharedBrowser()
   const world = openWorld(opened)
   const states = Object.entries({ ...(await findPages(world)), ...STATES }).filter(([name]) => name.includes(only))
+  const table = await openTable(await sharedBrowser(), folder)
   const all: Taken = { sheets: 0, findings: [], sizes: [] }
   const begun = performance.now()
   for (const [n, [name, state]] of states.entries()) {
-    const { sheets, findings, sizes } = await take(browser, world, { name, state, folder })
+    const { sheets, findings, sizes } = await take(table, world, { name, state, folder })
     all.sheets += sheets
     all.findings.push(...findings)
     all.sizes.push(...sizes)
@@ -58,11 +67,12 @@ interface Taken {
 
 /** Takes all pictures of one state. What goes wrong is a finding, and the next state is taken. */
 async function take(
-  browser: Browser,
+  table: Page,
   world: World,
   { name, state, folder }: { name: string; state: State; folder: string },
 ): Promise<Taken> {
-  const context = await browser.newContext({ viewport: { width: 1440, height: 900 }, reducedMotion: 'reduce' })
+  const browser = await sharedBrowser()
+  const context = await browser.newContext({ viewport: { width: 1440, height: 900 } })
   const own = await context.newPage()
   const watched = watch(own)
   const taken: Taken = { sheets: 0, findings: [], sizes: [] }
@@ -87,7 +97,7 @@ async function take(
     taken.findings.push(...Array.from(new Set(said), (line) => `CONSOLE ${name}: ${line}`))
     for (const scheme of ['light', 'dark']) {
       const ones = pictures.filter(({ variant }) => variant.scheme === scheme)
-      taken.sheets += await arrange(browser, ones, `${name}-${isPrint ? 'print' : scheme}`, folder)
+      taken.sheets += await arrange(table, ones, `${name}-${isPrint ? 'print' : scheme}`, folder)
     }
   } catch (error) {
     taken.findings.push(`WRONG ${name}: ${(error as Error).message.split('\n', 3).join(' ')}`)

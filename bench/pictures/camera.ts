@@ -125,26 +125,22 @@ export function cut(pictures: readonly Picture[]): Part[][] {
   return sheets
 }
 
-/** Stores the sheets of a state as `sheets/NAME-KIND[-N].png`. Returns how many there are. */
-export async function arrange(
-  browser: Browser,
-  pictures: readonly Picture[],
-  name: string,
-  folder: string,
-): Promise<number> {
+/** A page on which sheets are put together from the pictures of a folder. */
+export async function openTable(browser: Browser, folder: string): Promise<Page> {
   await mkdir(join(folder, 'sheets'), { recursive: true })
-  const sheets = cut(pictures)
-  const context = await browser.newContext({
-    viewport: { width: SHEET, height: SHEET },
-    deviceScaleFactor: SCALED / SHEET,
-  })
-  const page = await context.newPage()
+  const viewport = { width: SHEET, height: SHEET }
+  const page = await browser.newPage({ viewport, deviceScaleFactor: SCALED / SHEET })
   await page.route('http://sheet/*', (route) => {
-    const { pathname } = new URL(route.request().url())
-    const path = join(folder, 'pages', decodeURIComponent(pathname.slice(1)))
-    return pathname === '/' ? route.fulfill({ contentType: 'text/html', body: '' }) : route.fulfill({ path })
+    const name = decodeURIComponent(new URL(route.request().url()).pathname.slice(1))
+    return route.fulfill(name === '' ? { contentType: 'text/html', body: '' } : { path: join(folder, 'pages', name) })
   })
   await page.goto('http://sheet/')
+  return page
+}
+
+/** Stores the sheets of a state as `sheets/NAME[-N].png`. Returns how many there are. */
+export async function arrange(page: Page, pictures: readonly Picture[], name: string, folder: string): Promise<number> {
+  const sheets = cut(pictures)
   for (const [n, parts] of sheets.entries()) {
     const height = LABEL + Math.max(...parts.map(({ y, length }) => y + length))
     await page.setViewportSize({ width: SHEET, height })
@@ -152,7 +148,6 @@ export async function arrange(
     const number = sheets.length > 1 ? `-${String(n + 1).padStart(2, '0')}` : ''
     await page.screenshot({ path: join(folder, 'sheets', `${name}${number}.png`) })
   }
-  await context.close()
   return sheets.length
 }
 

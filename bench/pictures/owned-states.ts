@@ -64,8 +64,16 @@ export const OWNED: Readonly<Record<string, State>> = {
   'account-watchdogs-question': [/are deleted/, ask('Watchdogs', /^Delete: /)],
   'account-leases-empty': [/will be here/, blank('Leases')],
   'account-leases': [
-    /agent-7\s[\s\S]*to be renewed[\s\S]*revoked[\s\S]*expired/,
-    section('Leases', inOrder(click('text=Expired and revoked ones too'), wait('.card:has-text("agent-lapsed")'))),
+    /agent-7\s+active[\s\S]*to be renewed[\s\S]*revoked[\s\S]*expired/,
+    section(
+      'Leases',
+      inOrder(
+        click('text=Expired and revoked ones too'),
+        wait('.card:has-text("agent-overdue") .tag:text-is("to be renewed")'),
+        press('Renew: agent-7'),
+        wait('.card:has-text("agent-7") .tag:text-is("active")'),
+      ),
+    ),
   ],
   'account-leases-form': [/Its name, as the gateway/, section('Leases', click('text=Grant a lease'))],
   'account-leases-question': [/cannot be taken back/, ask('Leases', /^Revoke: /)],

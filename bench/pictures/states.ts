@@ -103,7 +103,10 @@ export const STATES: Readonly<Record<string, State>> = {
   'verify-unknown-key': [/unknown key/, verify(genuineText)],
   'verify-claims': [/3 claims/, verify(bought('claims'))],
   'verify-failed': [/Nothing to verify/, verify(bought('failed-status'))],
-  'verify-lease': [/This is a lease/, verify(async (world) => JSON.stringify((await world.account()).lease))],
+  'verify-lease': [
+    /This is a lease[\s\S]*Genuine: signed by this service/,
+    verify(async (world) => JSON.stringify(await (await world.account()).renew())),
+  ],
   'verify-lease-lapsed': [
     /no longer in force/,
     verify(() => JSON.stringify(lease.cases[0].answer), { pins: lease.keys }),

@@ -189,7 +189,7 @@ export function openWorld(opened: AsyncDisposableStack) {
   }
 }
 
-/** An account with something in every section. Returns its API key and the answer that granted a lease. */
+/** An account with something in every section. Returns its API key, and what renews one of its leases. */
 async function fillAccount(system: System, buy: (name: Order) => Promise<Bought>) {
   const { site, sql } = system
   const baseUrl = system.url('/')
@@ -244,7 +244,9 @@ async function fillAccount(system: System, buy: (name: Order) => Promise<Bought>
   const due = await sql('update citation_watches set check_at = now() returning id::text')
   for (const { id } of due)
     await checkCitation({ watch_id: String(id) }, system.service.work, new AbortController().signal)
-  return { apiKey, lease: await grant('agent-7', 3600) }
+  const { lease } = await grant('agent-7', 3600)
+  // One that is not renewed is in force for half a minute.
+  return { apiKey, renew: () => client.renewLease({ lease_id: lease.lease_id }) }
 }
 
 /** 30 days with two bad ones, figures of a week, and requests that failed and ended. */
