@@ -48,5 +48,5 @@ function lockOf(key: ApiKeyRow, keys: readonly ApiKeyRow[]): string {
   const others = keys.filter(({ id, kind }) => id !== key.id && kind === 'full')
   if (others.some(({ expires_at }) => expires_at === null)) return ''
   const which = others.length === 0 ? 'It is the only key' : 'It is the only lasting key'
-  return `${which} of this account that may do everything: after it nobody can open or change the account again.`
+  return `${which} of this account that may do everything: after it nobody can make a key or change the account again.`
 }
