@@ -40,7 +40,7 @@ export const assessmentVariables = {
   },
   VERIFIER_THREADS: {
     schema: whole(1, 64),
-    about: 'Local verifier threads of a worker, 300 MB each. Unset: one a core, as memory allows',
+    about: 'Local verifier threads of a worker, 350 MB each. Unset: one a core, as memory allows',
   },
   ANTHROPIC_API_KEY: { schema: z.string().min(1), about: 'Key of the language model', secret: true },
   ANTHROPIC_BASE_URL: { schema: url, about: 'Another server of the Messages API' },

@@ -101,7 +101,7 @@ function InForce({ capabilities, offer }: Pick<FrontPageParts, 'capabilities' | 
       ['What it says', offer.caveat],
       ['Results kept', `${idempotency.result_retention_seconds / 3600} hours; their receipts for good`],
     ]} />
-    <p><a href="/pricing">Prices, and what accounts get for nothing</a></p>
+    <p><a href="/pricing">Prices, and what accounts get for free</a></p>
   </section>`
 }
 

@@ -21,7 +21,7 @@ export interface LocalAssessor extends Assessor, AsyncDisposable {
 }
 
 export interface LocalTools {
-  /** Threads, each with 300 MB of weights. */
+  /** Threads. Each takes 350 MB. */
   threads: number
   metrics: Metrics
   log: Logger
