@@ -44,9 +44,11 @@ export function findDocuments(): Promise<ReadonlyMap<string, Document>> {
 async function readDocuments(): Promise<ReadonlyMap<string, Document>> {
   const files = globSync(['docs/**/*.md', ...Object.keys(BESIDE)], { cwd: ROOT }).sort()
   const pages = new Map(files.map((file) => [file, pageOf(file)]))
+  const texts = await Promise.all(files.map(async (file) => [file, await readFile(join(ROOT, file), 'utf8')] as const))
+  const titles = new Map(texts.map(([file, text]) => [pageOf(file), /^# (.+)$/m.exec(text)?.[1] ?? file]))
   const documents = new Map<string, Document>()
-  for (const file of files) {
-    const document = render(file, await readFile(join(ROOT, file), 'utf8'), pages)
+  for (const [file, text] of texts) {
+    const document = render(file, text, { pages, titles })
     documents.set(document.path, document)
     // Lets other work run between two documents: all together take some tenths of a second.
     await setImmediate()
@@ -65,8 +67,15 @@ function pageOf(file: string): string {
   }`
 }
 
-function render(file: string, text: string, pages: ReadonlyMap<string, string>): Document {
-  const marked = new Marked(gfmHeadingId(), { renderer: rendererFor(file, pages) })
+interface Targets {
+  /** The path of the page of each file. */
+  pages: ReadonlyMap<string, string>
+  /** The title of the page at each path. */
+  titles: ReadonlyMap<string, string>
+}
+
+function render(file: string, text: string, targets: Targets): Document {
+  const marked = new Marked(gfmHeadingId(), { renderer: rendererFor(file, targets) })
   const parsed = marked.parse(text, { async: false })
   const headings = getHeadingList().map(({ id, level, raw }) => ({ id, level, text: plain(raw) }))
   const tokens = new Marked().lexer(text)
@@ -115,13 +124,16 @@ function plain(markdown: string): string {
     .trim()
 }
 
-function rendererFor(file: string, pages: ReadonlyMap<string, string>): RendererObject {
+function rendererFor(file: string, { pages, titles }: Targets): RendererObject {
   return {
     html: ({ text }) => (text.startsWith('<!--') ? '' : escapeText(text)),
     image: ({ text }) => escapeText(text),
-    link({ href, tokens }) {
+    codespan: ({ text }) => `<code${text.length > LONGEST_WHOLE ? ' class="long"' : ''}>${escapeText(text)}</code>`,
+    link({ href, text, tokens }) {
       const target = targetOf(href, file, pages)
-      const words = this.parser.parseInline(tokens)
+      // A reader of pages does not see the files that the text of a link may name.
+      const title = /^`?[\w./-]+\.md`?$/.test(text) && titles.get(target?.split('#')[0] ?? '')
+      const words = title ? escapeText(plain(title)) : this.parser.parseInline(tokens)
       return target === null ? words : `<a href="${escapeText(target)}">${words}</a>`
     },
     code: ({ text, lang = '' }) => {
@@ -152,6 +164,8 @@ function rendererFor(file: string, pages: ReadonlyMap<string, string>): Renderer
   }
 }
 
+/** Characters of code among words that stay on one line, also in the narrowest window. */
+const LONGEST_WHOLE = 26
 /** Names of columns of so many characters need little room beside their cells. */
 const SHORT_NAME = 8
 
