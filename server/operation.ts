@@ -235,7 +235,7 @@ export async function execute(operation: Operation, read: () => unknown, call: C
 /** The error codes of an operation in every protocol. */
 export function errorCodes({ access, errors = [] }: Operation): ErrorCode[] {
   const account = access === 'account' ? (['unauthenticated', 'forbidden'] as const) : []
-  return ['invalid_request', ...account, ...errors, 'rate_limited']
+  return [...new Set<ErrorCode>(['invalid_request', ...account, ...errors, 'rate_limited'])]
 }
 
 function checkOutput(schema: z.ZodType, answer: unknown): Reply<unknown> {
