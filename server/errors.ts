@@ -6,9 +6,11 @@ interface Entry {
   status: number
   /**
    * True: the same call, with the same Idempotency-Key where it has one, may succeed later. False where the caller has to change
-   * something first. A single AppError may differ from the table.
+   * something first.
    */
   retryable: boolean
+  /** Whether a single AppError may differ in `retryable` from the table; `about` then says when. */
+  varies?: true
   about: string
 }
 
@@ -100,6 +102,7 @@ const table = {
   source_http_status: {
     status: 422,
     retryable: false,
+    varies: true,
     about:
       'The source answered with another status than 200. Retryable after 408, 425, 429 and every status from 500 on, ' +
       'not after any other.',
@@ -141,6 +144,7 @@ const table = {
   assessment_failed: {
     status: 422,
     retryable: true,
+    varies: true,
     about: 'The assessment gave no valid outcome. Not retryable if the model declined the text.',
   },
   cancelled: {
@@ -178,6 +182,13 @@ export const ERROR_CODES = Object.keys(table) as ErrorCode[]
 
 /** Code → status, retryable, meaning. Widened, so that it can be walked. */
 export const errorTable: Readonly<Record<ErrorCode, Entry>> = table
+
+/** In words, whether a call that failed with this code is to be repeated. */
+export function retryRule(code: ErrorCode): 'retryable' | 'retryable in some cases' | 'not retryable' {
+  const { retryable, varies } = errorTable[code]
+  if (varies) return 'retryable in some cases'
+  return retryable ? 'retryable' : 'not retryable'
+}
 
 /** A failure that a caller can act on. Anything else that is thrown is a fault of the service, answered as `internal_error`. */
 export class AppError extends Error {

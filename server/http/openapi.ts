@@ -78,7 +78,8 @@ const failure = z.strictObject({
 
 function errorList() {
   const rows = Object.entries(errorTable).map(
-    ([code, { status, retryable, about }]) => `| \`${code}\` | ${status} | ${retryable ? 'yes' : 'no'} | ${about} |`,
+    ([code, { status, retryable, varies, about }]) =>
+      `| \`${code}\` | ${status} | ${varies ? 'in some cases' : retryable ? 'yes' : 'no'} | ${about} |`,
   )
   return ['| error code | status | retryable | meaning |', '|---|---|---|---|', ...rows].join('\n')
 }

@@ -2,7 +2,7 @@
 // recorded call, and a page of all errors. Everything comes from the OpenAPI document, the table of errors and the recorded examples.
 import { type Html, html } from '../../../client/page/html.ts'
 import { Badge, Code, Facts, Table } from '../../../client/page/parts.ts'
-import { errorTable } from '../../errors.ts'
+import { ERROR_CODES, errorTable, retryRule } from '../../errors.ts'
 import { errorCodes, type Operation } from '../../operation.ts'
 import type { Example, Examples } from '../examples/examples.ts'
 import { renderPage, type Site } from '../layout.ts'
@@ -275,11 +275,11 @@ function Errors() {
     <h1 id="errors">Errors</h1>
     <p>A failure is <code>{"error": {"code", "message", "retryable"}}</code>; on the verification routes it has
       ${' '}<code>schema_version</code> and <code>status</code> as well. Branch on the code: messages may change. A retryable call may succeed
-      later as it is, with the same <code>Idempotency-Key</code>; every 429 has <code>Retry-After</code>.</p>
-    <dl class="contents">${Object.entries(errorTable).map(
-      ([code, { status, retryable, about }]) =>
-        html`<div key=${code}><dt><code id=${`error-${code}`}>${code}</code><br />
-          <span class="detail">${status}, ${retryable ? 'retryable' : 'not retryable'}</span></dt><dd>${about}</dd></div>`,
+      later as it is, with the same <code>Idempotency-Key</code>; after a 402 it needs a payment as well. Where a code is retryable in some
+      cases, <code>retryable</code> of the answer says whether this is one. Every 429 has <code>Retry-After</code>.</p>
+    <dl class="contents">${ERROR_CODES.map(
+      (code) => html`<div key=${code}><dt><code id=${`error-${code}`}>${code}</code><br />
+        <span class="detail">${errorTable[code].status}, ${retryRule(code)}</span></dt><dd>${errorTable[code].about}</dd></div>`,
     )}</dl>
   </section>`
 }
