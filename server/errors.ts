@@ -19,7 +19,7 @@ const table = {
   invalid_idempotency_key: {
     status: 400,
     retryable: false,
-    about: 'Idempotency-Key is missing or not 16 to 128 characters of A-Z a-z 0-9 _ . : -',
+    about: 'Idempotency-Key is missing where it is required, or does not match the pattern of the operation.',
   },
   payment_required: {
     status: 402,
