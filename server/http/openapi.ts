@@ -232,16 +232,27 @@ const VERIFICATION_ANSWERS: Record<string, { about: string; headers?: HeaderName
   422: {
     about:
       'Retrieval or verification failed, or over budget. Not submitted for settlement. With `retryable` true, the same ' +
-      'POST with the same key is answered 402 and may be paid again; recovery answers this until a payment is bound.',
+      'purchase, sent again with the same key, is answered 402 and may be paid again. Until a payment is bound to it, ' +
+      'recovery answers 422 as before.',
   },
   429: { about: 'Rate limited, or too much in flight. The same call may be repeated.', headers: ['Retry-After'] },
   503: {
     about:
       'Disabled, at capacity, or a provider does not answer. Retry the same request. With `capacity_exceeded` and a ' +
-      '`request_id`, the service was too busy to finish this request: nothing was charged, and the same POST with the same ' +
-      'key is answered 402 and may be paid again.',
+      '`request_id`, the service was too busy to finish this request: nothing was charged, and the same purchase, sent again with ' +
+      'the same key, is answered 402 and may be paid again.',
     headers: ['Retry-After'],
   },
+}
+
+/** What a status means for an operation for which the table says too much or too little. */
+function meaningFor({ access, answers, rawAnswer }: Operation, status: string): string | undefined {
+  if (access === 'terms' && status === '402') return 'The terms of payment, and how to buy: the normal answer'
+  if (access === 'proof' && status === '404') return 'No request here has this payment'
+  if (rawAnswer && status === '404') return 'Unknown request, the token is of another request, or nothing was kept'
+  if (status !== '503') return undefined
+  if (access === 'terms') return 'Switched off, at capacity, or a provider does not answer. Retry the same request.'
+  return answers === 'plain' ? 'At capacity, or a provider does not answer. Retry the same request.' : undefined
 }
 
 /** The headers of a 200. A recovery repeats neither the settlement nor that the purchase existed: both are known there. */
@@ -274,7 +285,7 @@ function verificationResponses(operation: Operation) {
     .map(([status, { about, headers }]) => [
       status,
       {
-        description: about,
+        description: meaningFor(operation, status) ?? about,
         content: { [JSON_BODY]: { schema: { $ref: `#/components/schemas/${bodyNameOf(operation, status)}` } } },
         ...(headers && { headers: pick(headers) }),
       },

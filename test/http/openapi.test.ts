@@ -267,7 +267,9 @@ t.test('recovery can answer every outcome of a purchase, and the document says s
     '/api/agent/v1/requests/{request_id}'
   ]!
   t.same(Object.keys(get.responses).sort(), ['200', '202', '402', '404', '410', '422', '429', '503'])
-  t.match(get.responses['422'], { description: /retryable.*recovery answers this until a payment is bound/ })
+  t.match(get.responses['422'], {
+    description: /retryable.*Until a payment is bound to it, recovery answers 422 as before\./,
+  })
   for (const status of ['202', '429']) t.match(get.responses[status], { headers: { 'Retry-After': {} } })
   t.match(get.responses['402'], { headers: { 'PAYMENT-REQUIRED': {} } })
 })

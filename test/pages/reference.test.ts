@@ -35,3 +35,17 @@ t.test('the page of errors says of each whether a call may be repeated, as its m
     t.equal(labelOf(code), 'retryable in some cases', code)
   t.match(page, 'after a 402 it needs a payment as well')
 })
+
+t.test('the answers of a lookup are its own, not those of a purchase', async (t) => {
+  const lookups = catalog.filter(({ method, family }) => method === 'GET' && family === 'verification')
+  for (const { name } of lookups) t.notMatch(pageOf(name), /the same POST/, name)
+  for (const name of ['find_payment', 'get_payment', 'get_evidence', 'get_claims_evidence', 'get_terms'])
+    t.notMatch(/<code>503<\/code>.*?<br/s.exec(pageOf(name))?.[0], /same key|request_id/, name)
+  for (const name of ['get_evidence', 'get_claims_evidence'])
+    t.match(pageOf(name), /<code>404<\/code> [^<]*nothing was kept/, name)
+  const found = pageOf('find_payment')
+  t.match(found, /<code>404<\/code> No request here has this payment</)
+  t.match(found, /<dt><code>PAYMENT-SIGNATURE<\/code> <span class="detail">string<\/span>/, 'required')
+  t.match(pageOf('buy_source'), /<dt><code>PAYMENT-SIGNATURE<\/code> <span class="detail">string, optional/)
+  t.match(pageOf('get_terms'), /<dt>Answers<\/dt><dd><bdi><span><code>402<\/code> The terms of payment/)
+})

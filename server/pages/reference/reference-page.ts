@@ -163,14 +163,16 @@ function OperationView({
   const { schemas } = components
   const body = described.requestBody?.content
   const meaning = (member: string) => meaningOf(name, member)
+  const parameters = [...described.parameters, ...paymentHeader(access)]
+  const isUsual = (status: string) => status < '400' || (access === 'terms' && status === '402')
   return html`<div class="told"><h1 id=${name}>${summary}</h1>
     <p class="call"><${Badge}>${method}<//> <code>${path}</code></p>
     ${description && html`<p>${withCode(description)}</p>`}
     <${Facts} facts=${[
       ['Authorization', AUTHORIZATION[access]],
-      ['Answers', statusList(described, (status) => status < '400')],
+      ['Answers', statusList(described, isUsual)],
       operation.family === 'verification'
-        ? ['Other answers', statusList(described, (status) => status >= '400')]
+        ? ['Other answers', statusList(described, (status) => !isUsual(status))]
         : [
             'Errors',
             errorCodes(operation).map(
@@ -178,7 +180,7 @@ function OperationView({
             ),
           ],
     ]} />
-    ${described.parameters.length > 0 && html`<${Parameters} parameters=${described.parameters} meaning=${meaning} />`}
+    ${parameters.length > 0 && html`<${Parameters} parameters=${parameters} meaning=${meaning} />`}
     ${
       body &&
       Object.entries(body).map(([type, { schema }]) =>
@@ -188,7 +190,7 @@ function OperationView({
       )
     }
     ${Object.entries(described.responses)
-      .filter(([status]) => status < '400')
+      .filter(([status]) => isUsual(status))
       .map(
         ([status, answer]) =>
           html`<${AnswerView} key=${status} status=${status} answer=${answer} schemas=${schemas} />`,
@@ -220,6 +222,18 @@ function statusList({ responses }: Described, isShown: (status: string) => boole
     ([status, { description }]) =>
       html`<span key=${status}><code>${status}</code> ${withCode(description)}<br /></span>`,
   )
+}
+
+/** OpenAPI has the header as a security scheme, and no parameter beside it. */
+function paymentHeader(access: Operation['access']): Described['parameters'] {
+  if (access !== 'payment' && access !== 'proof') return []
+  const description =
+    access === 'proof'
+      ? 'The signed payment in Base64, exactly as it was sent with the purchase.'
+      : 'The signed payment in Base64, as an x402 client makes it from the terms. Without it the answer is 402.'
+  return [
+    { name: 'PAYMENT-SIGNATURE', in: 'header', required: access === 'proof', description, schema: { type: 'string' } },
+  ]
 }
 
 /** Where a parameter belongs, by its name in OpenAPI. */
