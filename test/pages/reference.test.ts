@@ -49,3 +49,11 @@ t.test('the answers of a lookup are its own, not those of a purchase', async (t)
   t.match(pageOf('buy_source'), /<dt><code>PAYMENT-SIGNATURE<\/code> <span class="detail">string, optional/)
   t.match(pageOf('get_terms'), /<dt>Answers<\/dt><dd><bdi><span><code>402<\/code> The terms of payment/)
 })
+
+t.test('the version in the call of get_methodology is percent-encoded everywhere', async (t) => {
+  const page = operationPage(site, { document, catalog, examples, canTry: true }, 'get_methodology') ?? ''
+  const paths = [...page.matchAll(/\/methodology\/(retrieval[^'"&<]*)/g)].map(([, version]) => version)
+  const version = examples.get_methodology?.path.replace('/methodology/', '') ?? ''
+  t.equal(paths.length, 4, 'three languages and the form')
+  for (const path of paths) t.equal(path, encodeURIComponent(version))
+})

@@ -3,9 +3,14 @@
 import type { Operation } from '../../operation.ts'
 import type { Example } from '../examples/examples.ts'
 
+/** The path of a recorded call, percent-encoded. A plus sign is encoded too, because some programs read it as a space. */
+export function pathOf({ path }: Example): string {
+  return encodeURI(decodeURI(path)).replaceAll('+', '%2B')
+}
+
 /** @param baseUrl without a slash at its end */
 export function callsIn(operation: Operation, example: Example, baseUrl: string): [language: string, text: string][] {
-  const call = { method: operation.method, url: `${baseUrl}${encodeURI(decodeURI(example.path))}`, ...example }
+  const call = { method: operation.method, url: `${baseUrl}${pathOf(example)}`, ...example }
   return [
     ['curl', inShell(call)],
     ['TypeScript', inTypeScript(call)],

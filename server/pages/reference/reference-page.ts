@@ -6,7 +6,7 @@ import { ERROR_CODES, errorTable, retryRule } from '../../errors.ts'
 import { errorCodes, type Operation } from '../../operation.ts'
 import type { Example, Examples } from '../examples/examples.ts'
 import { renderPage, type Site } from '../layout.ts'
-import { answerIn, callsIn } from './call-code.ts'
+import { answerIn, callsIn, pathOf } from './call-code.ts'
 import { meaningOf } from './member-meanings.ts'
 import { type Schema, SchemaList, type SchemaListProps, type Schemas, withCode } from './schema-list.ts'
 
@@ -207,7 +207,7 @@ function OperationView({
 function TryIt({ operation, example }: { operation: Operation; example: Example }) {
   const call = {
     method: operation.method,
-    path: example.path,
+    path: pathOf(example),
     headers: example.headers,
     request: example.request ?? null,
   }

@@ -48,8 +48,8 @@ export const getMethodology = defineExchange({
   name: 'get_methodology',
   summary: 'What one methodology_version names, part by part',
   description:
-    'The version as a result has it, percent-encoded: `GET /methodology/retrieval-1%2Btext-2...`. Versions of earlier ' +
-    'results are explained too, as long as the code knows their parts.',
+    'The version as a result has it, percent-encoded: `%2B` for a plus sign, `%20` for a space. Versions of earlier results ' +
+    'are explained too, if all their parts are known here.',
   method: 'GET',
   path: '/methodology/{version}',
   family: 'control',
