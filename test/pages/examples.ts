@@ -2,7 +2,7 @@
 // of the reference at /docs, and the results that the front page shows. examples.test.ts holds the stored ones to a new run.
 import { createHash, randomUUID } from 'node:crypto'
 import type { Operation } from '../../server/operation.ts'
-import type { Example, ExampleResults, Examples } from '../../server/pages/examples/examples.ts'
+import { A_FILE, type Example, type ExampleResults, type Examples } from '../../server/pages/examples/examples.ts'
 import { modelEnv, openMessagesServer, verdictOn } from '../assessment/semantic/messages-server.ts'
 import { payingFetch, type System, signPayment, startSystem, termsOf, VERIFY } from '../system.ts'
 import { until } from '../until.ts'
@@ -75,7 +75,7 @@ async function exchange(
     answerHeaders: neutral(
       Object.fromEntries(SHOWN.flatMap((name) => (answer.headers.has(name) ? [[name, answer.headers.get(name)]] : []))),
     ),
-    body: text === '' ? null : isJson ? neutral(JSON.parse(text)) : isZip ? '(the bytes of the file)' : text,
+    body: text === '' ? null : isJson ? neutral(JSON.parse(text)) : isZip ? A_FILE : text,
   }
 }
 

@@ -57,3 +57,23 @@ t.test('the version in the call of get_methodology is percent-encoded everywhere
   t.equal(paths.length, 4, 'three languages and the form')
   for (const path of paths) t.equal(path, encodeURIComponent(version))
 })
+
+t.test('an answer begins with its body, and one that cannot be read has no box to copy', async (t) => {
+  const boxOf = (page: string) => /<figcaption>Answer, as recorded.*?<pre[^>]*><code>(.*?)<\/code>/s.exec(page)?.[1]
+  for (const { name, statuses } of catalog) {
+    const page = pageOf(name)
+    if (statuses?.includes(204)) t.match(page, /<p>Answer, as recorded: <code>HTTP 204<\/code>\. No body\.<\/p>/, name)
+    else if (/evidence$/.test(name))
+      t.match(page, /<p>Answer, as recorded: <code>HTTP 200<\/code>\. A file\.<\/p>/, name)
+    else {
+      t.match(boxOf(page), /^[^\n]/, name)
+      t.notMatch(boxOf(page), /^(HTTP|[a-z-]+:)/, name)
+      continue
+    }
+    t.equal(boxOf(page), undefined, name)
+    t.notMatch(page, 'the bytes of the file')
+  }
+  const token = examples.verify_source?.answerHeaders['x-service-recovery-token'] ?? ''
+  t.ok(token.length > 40)
+  t.match(pageOf('verify_source'), new RegExp(`<summary>Headers of this answer</summary>.*${token}</code>`, 's'))
+})

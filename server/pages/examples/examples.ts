@@ -5,6 +5,9 @@ import type { VerificationResult } from '../../../client/verification.ts'
 import type { AssessmentKind } from '../../interface/assessment.ts'
 
 /** One call and its answer. `{base_url}` stands for the address of the service; a credential for its name, as in a shell. */
+/** In place of the bytes of a file, as the body of an example. */
+export const A_FILE = '(the bytes of the file)'
+
 export interface Example {
   /** With its parameters and query. */
   path: string

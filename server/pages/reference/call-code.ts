@@ -1,7 +1,7 @@
 // A recorded call as code to copy, for a shell, in TypeScript and in Python, and its answer as text. Credentials are variables of the
 // environment.
 import type { Operation } from '../../operation.ts'
-import type { Example } from '../examples/examples.ts'
+import { A_FILE, type Example } from '../examples/examples.ts'
 
 /** The path of a recorded call, percent-encoded. A plus sign is encoded too, because some programs read it as a space. */
 export function pathOf({ path }: Example): string {
@@ -106,11 +106,17 @@ function literal(value: unknown, depth = 0): string {
 
 const indented = (text: string, spaces: number) => text.replaceAll('\n', `\n${' '.repeat(spaces)}`)
 
-/** The answer with its status and headers; long texts and lists are cut. */
-export function answerIn({ status, answerHeaders, body }: Example, baseUrl: string): string {
-  const headers = Object.entries(answerHeaders).map(([name, value]) => `${name}: ${cut(value)}`)
-  const shown = typeof body === 'string' ? body : body === null ? '' : JSON.stringify(shorten(body), null, 2)
-  return [`HTTP ${status}`, ...headers, ...(shown ? ['', shown] : [])].join('\n').replaceAll('{base_url}', baseUrl)
+/** The body of the answer, with long texts and lists cut; null where there is none to read. */
+export function bodyIn({ body }: Example, baseUrl: string): string | null {
+  if (body === null || body === A_FILE) return null
+  const shown = typeof body === 'string' ? body : JSON.stringify(shorten(body), null, 2)
+  return shown.replaceAll('{base_url}', baseUrl)
+}
+
+/** The headers of the answer that a caller needs, a line each; empty where there are none. */
+export function headersIn({ answerHeaders }: Example, baseUrl: string): string {
+  const lines = Object.entries(answerHeaders).map(([name, value]) => `${name}: ${value}`)
+  return lines.join('\n').replaceAll('{base_url}', baseUrl)
 }
 
 const MAX_TEXT = 140

@@ -6,7 +6,7 @@ import { ERROR_CODES, errorTable, retryRule } from '../../errors.ts'
 import { errorCodes, type Operation } from '../../operation.ts'
 import type { Example, Examples } from '../examples/examples.ts'
 import { renderPage, type Site } from '../layout.ts'
-import { answerIn, callsIn, pathOf } from './call-code.ts'
+import { bodyIn, callsIn, headersIn, pathOf } from './call-code.ts'
 import { meaningOf } from './member-meanings.ts'
 import { type Schema, SchemaList, type SchemaListProps, type Schemas, withCode } from './schema-list.ts'
 
@@ -277,11 +277,18 @@ function AnswerView({ status, answer, schemas }: { status: string; answer: Answe
 }
 
 function ExampleView({ operation, example, baseUrl }: { operation: Operation; example: Example; baseUrl: string }) {
+  const body = bodyIn(example, baseUrl)
+  const headers = headersIn(example, baseUrl)
   return html`${callsIn(operation, example, baseUrl).map(
     ([language, text], n) =>
       html`<details key=${language} name="language" open=${n === 0}><summary>${language}</summary><${Code} label=${`Call in ${language}`} text=${text} /></details>`,
   )}
-    <${Code} label="Answer, as recorded; long values are cut" text=${answerIn(example, baseUrl)} />`
+    ${
+      body === null
+        ? html`<p>Answer, as recorded: <code>HTTP ${example.status}</code>. ${example.body === null ? 'No body.' : 'A file.'}</p>`
+        : html`<${Code} label=${`Answer, as recorded: HTTP ${example.status}; long values are cut`} text=${body} />`
+    }
+    ${headers !== '' && html`<details><summary>Headers of this answer</summary><${Code} label="Headers, as recorded" text=${headers} /></details>`}`
 }
 
 function Errors() {
