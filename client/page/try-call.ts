@@ -13,11 +13,17 @@ interface Call {
   request: unknown
 }
 
+/** Of the body, before it is scrolled. */
+const MOST_ROWS = 20
+const LEAST_ROWS = 4
+
 function TryCall({ call }: { call: Call }): Html {
   const { method, headers, request } = call
   const [answer, setAnswer] = useState('')
   const [problem, setProblem] = useState('')
   const [isBusy, setBusy] = useState(false)
+  const sample = request === null ? null : typeof request === 'string' ? request : JSON.stringify(request, null, 2)
+  const rows = Math.min(Math.max(sample?.split('\n').length ?? 0, LEAST_ROWS), MOST_ROWS)
   const credential = Object.entries(headers).find(([, value]) => value.includes('$'))
   const send = async (event: Event) => {
     event.preventDefault()
@@ -53,7 +59,7 @@ function TryCall({ call }: { call: Call }): Html {
     <p class="detail">This service runs in offline mode: the call is real, and no money moves.</p>
     <${Field} id="path" label="Path" value=${call.path} required />
     ${credential && html`<${Field} id="credential" type="password" label=${CREDENTIALS[credential[1]] ?? credential[0]} hint="It stays in this page and is forgotten when you leave. Without it you see the refusal." />`}
-    ${request !== null && html`<p><label for="body">Body</label><textarea id="body" name="body" rows="6" spellcheck=${false} autocomplete="off">${typeof request === 'string' ? request : JSON.stringify(request, null, 2)}</textarea></p>`}
+    ${sample !== null && html`<p><label for="body">Body</label><textarea id="body" name="body" rows=${rows} spellcheck=${false} autocomplete="off">${sample}</textarea></p>`}
     <p class="actions"><button type="submit" disabled=${isBusy}>Send ${method}</button></p>
     <p class="problem" role="alert">${problem}</p>
     <div role="status">${answer && html`<${Code} label="The answer" text=${answer} />`}</div>

@@ -253,6 +253,11 @@ t.test('search and try-it of the reference', { skip: noBrowser }, async (t) => {
     await page.goto(system.url(`/docs/${name}`))
     const screens = await page.evaluate(() => document.documentElement.scrollHeight / 900)
     t.ok(screens <= 12, `${name}: ${screens} screens`)
+    const hidden = await page.evaluate(() => {
+      const body = document.querySelector<HTMLTextAreaElement>('.try-call textarea')
+      return body === null ? 0 : body.scrollHeight - body.clientHeight
+    })
+    t.ok(hidden <= 0, `${name}: ${hidden} pixels of the body are out of view`)
   }
   await page.goto(system.url('/docs'))
   t.ok((await page.evaluate(() => document.documentElement.scrollHeight / 900)) <= 12)
