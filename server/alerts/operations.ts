@@ -83,7 +83,7 @@ export function defineAlertOperations<
 
   const redeliver = defineAccountOperation({
     name: names.redeliver,
-    summary: 'Send an alert once more, with the same webhook-id',
+    summary: `Send an alert of a ${noun} once more, with the same webhook-id`,
     description:
       'An alert in any state is sent to the current webhook_url. A settled one is tried once and keeps its state, unless ' +
       'it is delivered now. A disabled webhook stays disabled: a PUT with a webhook_url enables it.',
@@ -105,8 +105,8 @@ export function defineAlertOperations<
 
   const rotate = defineAccountOperation({
     name: names.rotate,
-    summary: 'A new webhook secret, shown once',
-    description: `For ${OVERLAP_HOURS} hours the older secrets sign too: webhook-signature then has several v1.`,
+    summary: `Make a new webhook secret for a ${noun}, shown once`,
+    description: `For ${OVERLAP_HOURS} hours the older secrets sign too: \`webhook-signature\` then has several signatures.`,
     method: 'POST',
     path: `${path}/{name}/secret`,
     family: 'control',

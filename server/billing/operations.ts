@@ -71,7 +71,7 @@ export const createCheckout = defineAccountExchange({
   summary: 'Get the page on which a person buys a tier',
   description:
     'Charges nothing by itself. The page is bound to this account and tier; while it is open, another call gets the same ' +
-    'page. For an account that subscribes to the other tier, it confirms the change of that subscription.',
+    'page. For an account that is already subscribed to the other tier, it confirms the change of that subscription.',
   method: 'POST',
   path: '/v1/checkout',
   family: 'control',

@@ -187,7 +187,7 @@ const REASONS = ['wrong_agent', 'wrong_action', 'revoked', 'expired', 'recheck_p
 
 export const verifyLease = defineAccountExchange({
   name: 'verify_lease',
-  summary: 'Whether a lease authorizes at this moment',
+  summary: 'Check whether a lease authorizes at this moment',
   description:
     'The verdict of the service on the lease with its latest signature. `recheck_passed`: renew it, then it authorizes again. A ' +
     'gateway should not need this: it verifies the signed lease offline, with `verifyLease` of the client and pinned keys, ' +

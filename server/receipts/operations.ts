@@ -132,7 +132,8 @@ const MAX_LIST = 1000
 export const listReceipts = defineAccountOperation({
   name: 'list_receipts',
   summary: "The account's own receipts, newest first",
-  description: 'Receipts that the account requested; the service makes those of leases and alerts itself.',
+  description:
+    'Receipts that the account asked for. Those of its leases and alerts, which the service makes by itself, are not among them.',
   method: 'GET',
   path: '/v1/receipt',
   family: 'control',

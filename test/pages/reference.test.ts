@@ -77,3 +77,23 @@ t.test('an answer begins with its body, and one that cannot be read has no box t
   t.ok(token.length > 40)
   t.match(pageOf('verify_source'), new RegExp(`<summary>Headers of this answer</summary>.*${token}</code>`, 's'))
 })
+
+t.test('each page names its operation, has a heading of its own and leads to the errors first', async (t) => {
+  const summaries = catalog.map(({ summary }) => summary)
+  t.same(summaries, [...new Set(summaries)], 'no two operations have the same heading')
+  for (const { name } of catalog) {
+    const page = pageOf(name)
+    t.match(page, new RegExp(`</h1><p class="named"><code>${name}</code></p>`), name)
+    t.match(
+      page,
+      /<a href="\/docs">All operations<\/a><br\/><a href="\/docs\/errors">All errors<\/a><\/p><p class="group"/,
+    )
+    t.notMatch(page, /list of (string|object|integer|number|boolean)\b/, name)
+  }
+  t.match(errorsPage(site, catalog), /<a href="\/docs\/errors" aria-current="page">All errors<\/a>/)
+  t.match(pageOf('check_quotes'), /list of strings/)
+  t.match(
+    pageOf('put_journal_slot'),
+    /<h2>Request body<\/h2><p><code>application\/octet-stream<\/code>, at most 65,536 bytes\.<\/p>/,
+  )
+})

@@ -1,7 +1,7 @@
 // The reference of the API: a list of all operations at /docs, a page for each with its parameters, schemas, possible errors and a
 // recorded call, and a page of all errors. Everything comes from the OpenAPI document, the table of errors and the recorded examples.
 import { type Html, html } from '../../../client/page/html.ts'
-import { Badge, Code, Facts, Table } from '../../../client/page/parts.ts'
+import { Badge, Code, Facts, inFigures, Table } from '../../../client/page/parts.ts'
 import { ERROR_CODES, errorTable, retryRule } from '../../errors.ts'
 import { errorCodes, type Operation } from '../../operation.ts'
 import type { Example, Examples } from '../examples/examples.ts'
@@ -74,7 +74,7 @@ export function referenceIndex(site: Site, catalog: readonly Operation[]): strin
     description:
       'Every operation of the service, each with its parameters, schemas, errors and a call in three languages.',
     scripts: ['search'],
-    body: html`<h1>API reference</h1>
+    body: html`<div class="reference"><h1>API reference</h1>
       <p class="lead">HTTP and JSON at <code>${site.baseUrl}</code>. The same as <a href="/openapi.json">OpenAPI 3.1</a>, as${' '}<a href="/guide/mcp">tools over MCP</a>, and as methods of <a href="/guide/sdk">the client</a>.</p>
       <div id="search" data-index="/docs/search.json"></div>
       <p><a href="/docs/${ERRORS}">All errors</a>, with what each means and whether the same call may succeed later.</p>
@@ -88,7 +88,7 @@ export function referenceIndex(site: Site, catalog: readonly Operation[]): strin
               <dd>${withCode(one.summary)}<br /><span class="detail"><code>${one.method} ${one.path}</code></span></dd></div>`,
           )}</dl>
         </section>`,
-      )}`,
+      )}</div>`,
   })
 }
 
@@ -123,13 +123,11 @@ function Beside({ catalog, current, children }: { catalog: readonly Operation[];
     html`<a href=${`/docs/${name}`} aria-current=${name === current ? 'page' : undefined}>${words}</a>`
   return html`<p class="to-side"><a href="#side">All operations</a></p><div class="beside">
     <nav class="side" id="side" tabindex="0" aria-label="Operations">
-      <p><a href="/docs">All operations</a></p>
+      <p><a href="/docs">All operations</a><br />${link(ERRORS, 'All errors')}</p>
       ${roomsOf(catalog).map(
         ([name, operations]) => html`<p class="group" id=${`group-${idOf(name)}`}>${name}</p>
           <ul aria-labelledby=${`group-${idOf(name)}`}>${operations.map((one) => html`<li key=${one.name}>${link(one.name, one.name.replaceAll('_', ' '))}</li>`)}</ul>`,
       )}
-      <p class="group" id="group-all">All calls</p>
-      <ul aria-labelledby="group-all"><li>${link(ERRORS, 'errors')}</li></ul>
     </nav>
     ${children}
   </div>`
@@ -166,6 +164,7 @@ function OperationView({
   const parameters = [...described.parameters, ...paymentHeader(access)]
   const isUsual = (status: string) => status < '400' || (access === 'terms' && status === '402')
   return html`<div class="told"><h1 id=${name}>${summary}</h1>
+    <p class="named"><code>${name}</code></p>
     <p class="call"><${Badge}>${method}<//> <code>${path}</code></p>
     ${description && html`<p>${withCode(description)}</p>`}
     <${Facts} facts=${[
@@ -186,7 +185,7 @@ function OperationView({
       Object.entries(body).map(([type, { schema }]) =>
         (schema.properties ?? schema.anyOf)
           ? html`<${SchemaList} key=${type} caption="Request body" schema=${schema} schemas=${schemas} required meaning=${meaning} />`
-          : html`<p key=${type}>Request body: <code>${type}</code>${schema.maxLength && `, at most ${schema.maxLength} bytes`}.</p>`,
+          : html`<h2>Request body</h2><p><code>${type}</code>${schema.maxLength && `, at most ${inFigures(schema.maxLength)} bytes`}.</p>`,
       )
     }
     ${Object.entries(described.responses)

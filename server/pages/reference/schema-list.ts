@@ -127,16 +127,19 @@ function resolve(schema: Schema, schemas: Schemas): Schema {
   return (name !== undefined && schemas[name]) || schema
 }
 
-/** `string`, `integer or null`, `list of object`, the values of an enumeration. */
+/** `string`, `integer or null`, `list of objects`, the values of an enumeration. */
 function typeOf(schema: Schema, schemas: Schemas): string {
   if (schema.const !== undefined) return JSON.stringify(schema.const)
   if (schema.enum) return schema.enum.map((value) => JSON.stringify(value)).join(' or ')
   if (schema.anyOf) return [...new Set(schema.anyOf.map((one) => typeOf(resolve(one, schemas), schemas)))].join(' or ')
-  if (schema.items) return `list of ${typeOf(resolve(schema.items, schemas), schemas)}`
+  if (schema.items) return `list of ${plural(typeOf(resolve(schema.items, schemas), schemas))}`
   if (schema.prefixItems) return `list of ${schema.prefixItems.map((one) => typeOf(one, schemas)).join(', ')}`
   if (schema.type === undefined) return schema.properties ? 'object' : 'any'
   return [schema.type].flat().join(' or ')
 }
+
+/** A list has many of a type that is one word; of any other, it is named as it is. */
+const plural = (type: string) => (/^(string|object|integer|number|boolean)$/.test(type) ? `${type}s` : type)
 
 /** The bounds, each as a sentence. The largest whole number that JSON carries is no bound. */
 function rulesOf(schema: Schema): string[] {
