@@ -11,7 +11,7 @@ import type { VerificationResult } from '../../client/verification.ts'
 import { RIGHT_OF_100 } from '../../workers/assessment/local/explanation.ts'
 import type { TrySettings } from '../config/looks.ts'
 import type { Capabilities } from '../verification/offer/capabilities.ts'
-import type { Offer } from '../verification/offer/offer.ts'
+import { FRESH_RIGHT_OF_100, type Offer } from '../verification/offer/offer.ts'
 import { renderPage, type Site } from './layout.ts'
 import { tryExamples } from './try-page.ts'
 
@@ -73,7 +73,7 @@ const MODES: Record<Capabilities['payment_mode'], string | null> = {
 
 const ASSESSMENTS: Record<Offer['assessment'], string> = {
   literal: 'literal: passages are quoted, no verdict is given',
-  local: `local: a small model that comes with the service judges. On pages that it had never seen, ${RIGHT_OF_100.supports} of 100 of its verdicts for a claim and ${RIGHT_OF_100.contradicts} of 100 against one were right; about a third of all claims get one. Anyone can recompute it`,
+  local: `local: a small model that comes with the service judges. On pages that it had never seen, ${RIGHT_OF_100.supports} of 100 of its verdicts for a claim and ${RIGHT_OF_100.contradicts} of 100 against one were right, on fresh public sets ${FRESH_RIGHT_OF_100.supports} and ${FRESH_RIGHT_OF_100.contradicts}; about a third of all claims get one. Anyone can recompute it`,
   semantic: 'semantic: a language model gives the verdict, the service proves every quote',
 }
 
@@ -132,7 +132,7 @@ function WaysIn({ site: { baseUrl }, capabilities }: { site: Site; capabilities:
         <${Code} label="Claude Code" text=${`claude mcp add countersign -- npx -y countersign mcp \\\n  --service ${baseUrl} \\\n  --wallet ~/wallet.key --budget 1.00`} />
         <p>${
           mcp_tool
-            ? html`A host that can pay over x402 itself buys with <code>${mcp_tool}</code>; 25 more tools are free.`
+            ? html`A program that pays over x402 by itself buys with <code>${mcp_tool}</code>; 25 more tools are free.`
             : '25 tools are free. Verifications are not sold over MCP here.'
         } <a href="/guide/mcp">All hosts</a></p>
         <${Code} label="Over HTTP" text=${`claude mcp add --transport http \\\n  countersign ${baseUrl}/mcp`} />

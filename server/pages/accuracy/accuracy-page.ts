@@ -1,7 +1,9 @@
 // The page /accuracy: the results of the current assessment on labelled sets, from the last saved runs of the evaluation.
 import { html } from '../../../client/page/html.ts'
 import { Code, Facts, Figures, inFigures, Notice, Table } from '../../../client/page/parts.ts'
+import { RIGHT_OF_100 } from '../../../workers/assessment/local/explanation.ts'
 import type { AssessmentKind } from '../../interface/assessment.ts'
+import { FRESH_RIGHT_OF_100 } from '../../verification/offer/offer.ts'
 import { renderPage, type Site } from '../layout.ts'
 import {
   type Accuracy,
@@ -62,8 +64,7 @@ function isPartOf(version: string, procedure: string): boolean {
 const LEADS: Record<AssessmentKind, string> = {
   literal:
     'No model is asked here and no verdict is given. The figures show how often the first quote contains the passage about the claim.',
-  local:
-    'The verifier that comes with this service gives the verdict here. On pages that it had never seen, 90 of 100 of its verdicts for a claim and 88 of 100 against one were right. It gives such a verdict on about a third of all claims, and else says that the page does not say enough.',
+  local: `The verifier that comes with this service gives the verdict here. On pages that it was not trained on, ${RIGHT_OF_100.supports} of 100 of its verdicts for a claim and ${RIGHT_OF_100.contradicts} of 100 against one were right; on fresh public sets ${FRESH_RIGHT_OF_100.supports} and ${FRESH_RIGHT_OF_100.contradicts}. It gives such a verdict on about a third of all claims, and else says that the page does not say enough.`,
   semantic:
     'A model gives the verdict here. The figures show how often people gave the same verdict to the same page and claim.',
 }

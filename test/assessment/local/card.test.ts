@@ -4,6 +4,7 @@ import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
 import { findAccuracy } from '../../../server/pages/accuracy/accuracy.ts'
+import { FRESH_RIGHT_OF_100 } from '../../../server/verification/offer/offer.ts'
 import { RIGHT_OF_100 } from '../../../workers/assessment/local/explanation.ts'
 import { readVerifierFiles, settings } from '../../../workers/assessment/local/weights.ts'
 import { chooseWindows, sentencesOf } from '../../../workers/assessment/local/windows.ts'
@@ -58,6 +59,11 @@ t.test('the figures that buyers read are those of the card', async (t) => {
   const whole = published[0]?.sets.find(({ claims }) => claims === 440)
   t.match(published, [{ procedure: LOCAL_PROCEDURE, weights_sha256: settings.weights_sha256 }])
   t.same([whole?.supports.whole, whole?.contradicts.whole].map(String), [ofSupports, ofContradicts])
+  const fresh = published[0]?.sets.find(({ name }) => name === 'these six together')
+  for (const side of ['supports', 'contradicts'] as const) {
+    const { part = 0, whole = 0 } = fresh?.[side] ?? {}
+    t.equal(Math.round((100 * part) / whole), FRESH_RIGHT_OF_100[side], `${side}, on fresh public sets`)
+  }
   const rate = ({ part, whole }: { part: number; whole: number }) => ((100 * part) / whole).toFixed(1)
   t.same([whole && rate(whole.supports), whole && rate(whole.contradicts)], [supports, contradicts])
 })
