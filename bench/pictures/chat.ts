@@ -39,7 +39,9 @@ export async function openChat(system: System, claim: string, opened: AsyncDispo
     bought: async (): Promise<Drawn> => [args, await buy()],
     receipt: async (): Promise<Drawn> => {
       const { receipt } = (await buy()).structuredContent as { receipt: Record<string, unknown> }
-      return [receipt, await call('verify_receipt', receipt)]
+      const { attestation, canonical_envelope_base64 } = receipt
+      const given = { attestation, canonical_envelope_base64 }
+      return [given, await call('verify_receipt', given)]
     },
     quotes: async (): Promise<Drawn> => [quotes, await call('check_quotes', quotes)],
     report: async (): Promise<Drawn> => [{ markdown }, await call('check_report', { markdown })],

@@ -86,7 +86,7 @@ export const STATES: Readonly<Record<string, State>> = {
     /checks passed/,
     inOrder(result('supports'), ...['.whole-text', '.checks', '.bytes'].map((part) => click(`${part} > summary`))),
   ],
-  'result-pending': [/Not ready yet/, result('pending')],
+  'result-pending': [/asks again in/, result('pending')],
   'result-gone': [/no longer kept/, result('expired')],
   'result-wrong-token': [/opens no result here/, result('supports', (link) => `${link.slice(0, -4)}AAAA`)],
   'result-without-token': [/The link has no token/, result('supports', (link) => link.replace(/#.*/, ''))],
@@ -180,7 +180,7 @@ export const STATES: Readonly<Record<string, State>> = {
   ],
   'guide-printed': [/Buying/i, see('/guide/buying'), { isPrint: true }],
 
-  'error-400': [/not a valid request/, see('/v1/chain?from=nonsense'), { status: 400 }],
+  'error-400': [/invalid_request/, see('/v1/chain?from=nonsense'), { status: 400 }],
   'error-401': [/An API key is needed/, see('/v1/usage'), { status: 401 }],
   'error-404': [/nothing at this address/, see('/nothing'), { status: 404 }],
   'error-405': [/\S/, see('/mcp'), { status: 405 }],
