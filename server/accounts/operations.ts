@@ -71,8 +71,8 @@ export const createApiKey = defineAccountOperation({
   name: 'create_api_key',
   summary: 'Make another API key',
   description:
-    'To rotate: make a new key, put it in place, then end the old one, at once or after an overlap. A key counts until it ' +
-    'has ended.',
+    'To rotate: make a new key, put it in place, then end the old one, at once or after an overlap. A key counts ' +
+    'against the limit of the tier until it has ended.',
   method: 'POST',
   path: '/v1/api-keys',
   family: 'control',

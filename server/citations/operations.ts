@@ -66,7 +66,7 @@ export const putCitationWatch = defineAccountOperation({
   name: 'put_citation_watch',
   summary: 'Watch a quote of a completed verification',
   description:
-    'The page is read again every every_hours hours. When the quote is not in its text any more, an alert is sent: ' +
+    'The page is read again every `every_hours` hours. When the quote is not in its text any more, an alert is sent: ' +
     'citation.changed with the most similar passage, citation.vanished when there is none or the page cannot be read ' +
     'three times in a row; citation.restored when the quote is back. request_id, recovery_token and evidence_id name the ' +
     'quote; leave all three out to change every_hours or the webhook of an existing watch.',

@@ -103,7 +103,7 @@ const FRESH = { 'cache-control': 'no-store' }
 export const renewLease = defineAccountExchange({
   name: 'renew_lease',
   summary: 'Recheck a lease: the same one with a later recheck_by_ms',
-  description: 'expires_ms stays. A lease that is revoked or expired is not renewed (409).',
+  description: '`expires_ms` stays as it is. A lease that is revoked or expired is not renewed (409).',
   method: 'POST',
   path: '/v1/lease/{lease_id}/renew',
   family: 'control',
