@@ -14,8 +14,8 @@ export const VERDICT_WORDS: Readonly<Record<ClaimSupport, string>> = {
 const SUM_WORDS: Readonly<Record<ClaimSupport, string>> = {
   supports: 'supported',
   contradicts: 'contradicted',
-  mixed: 'of which the page says both',
-  insufficient_evidence: 'of which the page does not say enough',
+  mixed: 'both supported and contradicted',
+  insufficient_evidence: 'left open',
   not_assessed: 'not judged',
 }
 

@@ -25,7 +25,7 @@ export function pricingPage(site: Site, capabilities: Capabilities, calculation:
     path: '/pricing',
     description: `${price.usd} ${price.currency} for each verification, paid through x402. Accounts are free; a subscription raises their limits.`,
     body: html`<h1>Pricing</h1>
-      <p class="lead">A verification is the signed answer whether one web page says what is claimed. You pay for each one, without an account. Accounts are for other tools, and free to begin with.${site.canTry && html` <a href="/try">Try it for free</a>`}</p>
+      <p class="lead">A verification is the signed answer to whether one web page says what is claimed. You pay for each one, without an account. Accounts are for other tools, and free to begin with.${site.canTry && html` <a href="/try">Try it for free</a>`}</p>
       ${
         payment_mode !== 'mainnet' &&
         // A public service in offline mode says so above every page.

@@ -297,7 +297,7 @@ t.test('in a browser', { skip: noBrowser }, async (t) => {
     await pin(page, pins)
     await check(page, JSON.stringify(cases[0].result))
     const overview = await shown(page, '.result-card > .overview')
-    t.match(overview, /^3 claims: 2 of which the page says both, 1 not judged\n/)
+    t.match(overview, /^3 claims: 2 both supported and contradicted, 1 not judged\n/)
     t.equal(await page.getByText('This is what the page says.').count(), 1, 'said once for all claims')
     t.not(
       await colourOf('.claim:nth-of-type(1) .explanation'),
@@ -375,6 +375,15 @@ t.test('in a browser', { skip: noBrowser }, async (t) => {
     const head = Object.entries(alert.cases[0].headers).map(([name, value]) => `${name}: ${value}\n`)
     const message = `${head.join('')}\n${alert.cases[0].body}`
     t.match(await check(page, message), /an alert[\s\S]*Genuine/)
+    const whose = await shown(page, '.key')
+    t.match(whose, 'Pinned by you.')
+    t.ok(
+      alert.options.keys.some((key: { key_id: number; pubkey_hex: string }) =>
+        whose.includes(`${key.key_id}:${key.pubkey_hex}`),
+      ),
+      'the key shown as pinned is the one that signed the message, not the one that its receipt names',
+    )
+    t.match(await shown(page, '.report'), '2 of 3 checks passed', 'the receipt was not checked, so it is not counted')
     t.match(await check(page, message.replace('"down"', '"up"')), /Not genuine/)
     const log = readFileSync(join(import.meta.dirname, '../vectors/log.jsonl'), 'utf8')
     await pin(page, vectors('log').keys.keys)

@@ -31,12 +31,12 @@ function WatchCard({ watch, client, onDone }: CardProps): Html {
   const { name, state, source_url, quote, last_check, next_check_at, failures, every_hours, webhook_state } = watch
   const link = webAddress(source_url)
   return html`<li class="card">
-    <h3><bdi>${name}</bdi> <${Badge} tone=${TONES[state]}>${state}<//>
+    <h3><bdi>${name}</bdi> <${Badge} tone=${failures > 0 ? 'plain' : TONES[state]}>${failures > 0 ? `${state} when last read` : state}<//>
       ${webhook_state !== 'active' && html` <${Badge} tone="bad">webhook ${webhook_state}<//>`}</h3>
     <p class="detail">${link ? html`<a href=${link} rel="noreferrer noopener" target="_blank"><bdi>${source_url}</bdi></a>` : html`<bdi>${source_url}</bdi>`}</p>
     <blockquote><bdi>${quote}</bdi></blockquote>
     <${Found} quote=${quote} check=${last_check} />
-    <p class="detail">Read every ${every_hours} h, next <${ShortTime} ms=${Date.parse(next_check_at)} />${failures > 0 && `; ${failures} checks in a row failed`}.</p>
+    <p class="detail">Read every ${every_hours} h, next <${ShortTime} ms=${Date.parse(next_check_at)} />${failures > 0 && `; ${failures === 1 ? 'the last check' : `the last ${failures} checks`} failed`}.</p>
     <p class="actions">
       <${Act} label="Check now" to=${name} run=${() => client.checkCitationWatch({ name })} onDone=${onDone} />
       <${Act} label="Send a test alert" to=${name} run=${() => client.testCitationWatch({ name })} onDone=${onDone} />

@@ -152,11 +152,12 @@ function Reading({
   const { source, checked_at } = result
   const { words, name } = assessorOf(result)
   const page = isReachable ? webAddress(source.final_url) : null
+  const often = name?.startsWith('literal-') ? 'How often it finds the passage' : 'How often it is right'
   return html`<p class="reading">Read <${Time} ms=${Date.parse(checked_at)} /> from ${
     page ? html`<a href=${page} rel="noreferrer noopener" target="_blank">${source.final_url}</a>` : source.final_url
   }; ${words}${name && html` (<code>${name}</code>)`}. ${
     accuracy
-      ? html`<a href=${accuracy}>How often it is right</a>`
-      : html`The page <code>/accuracy</code> of the service says how often it is right.`
+      ? html`<a href=${accuracy}>${often}</a>`
+      : html`The page <code>/accuracy</code> of the service says ${often.toLowerCase()}.`
   }</p>`
 }

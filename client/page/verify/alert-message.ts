@@ -40,15 +40,21 @@ export function isAlert(value: unknown): boolean {
   return typeof type === 'string' && /^[a-z]+\.[a-z_]+$/.test(type) && typeof data?.event_seq === 'number'
 }
 
+/** `signer`: the key that signed the message. That of its receipt is another one. */
+export type MessageVerification = Verification & { signer?: PinnedKey }
+
 /** The signature of the message counts at any age: a person reads an alert long after it was sent. */
-export function checkMessage(message: AlertMessage, keys: readonly PinnedKey[]): Verification {
+export function checkMessage(message: AlertMessage, keys: readonly PinnedKey[]): MessageVerification {
   if (!keys.some(isForWebhooks))
     return listed([{ name: 'trusted_key', ok: false, detail: 'there is no key for webhooks to check it with' }])
-  const verdict = verifyAlert({ ...message, keys, toleranceSeconds: Number.POSITIVE_INFINITY })
+  const verdict = verifyAlert({ ...message, ...ANY_AGE, keys })
   if (verdict.ok) {
-    const receipt = passed('alert_receipt')
-    if (!verdict.receipted) receipt.detail = 'it was not checked: there is no key for receipts'
-    return listed([passed('message_headers'), passed('message_signature'), receipt])
+    const signer = keys.filter(isForWebhooks).find((key) => verifyAlert({ ...message, ...ANY_AGE, keys: [key] }).ok)
+    const receipt = verdict.receipted
+      ? passed('alert_receipt')
+      : { name: 'alert_receipt', ok: false, detail: 'not checked: there is no key for receipts' }
+    const checks = [passed('message_headers'), passed('message_signature'), receipt]
+    return { ok: true, checks, ...(signer && { signer }) }
   }
   const at = STEPS.findIndex(([, reasons]) => reasons.includes(verdict.reason))
   return listed(
@@ -58,6 +64,8 @@ export function checkMessage(message: AlertMessage, keys: readonly PinnedKey[]):
     }),
   )
 }
+
+const ANY_AGE = { toleranceSeconds: Number.POSITIVE_INFINITY }
 
 const isForWebhooks = ({ use, status }: PinnedKey) =>
   (use ?? 'webhook') === 'webhook' && (status ?? 'active') === 'active'

@@ -7,7 +7,7 @@ import { verifyDocument } from '../../document.ts'
 import { describeDocument, KeptText } from '../../document-words.ts'
 import { parseJson } from '../../json.ts'
 import { verifyLease } from '../../lease.ts'
-import { checkBody, checkMessage, isAlert, readMessage } from './alert-message.ts'
+import { checkBody, checkMessage, isAlert, type MessageVerification, readMessage } from './alert-message.ts'
 import { attestationIn } from './bytes-behind.ts'
 import { describe, type Fact, leaseIn } from './describe.ts'
 import { type PublishedKey, type Ring, ringsOf, type Trust, type Voucher } from './trust.ts'
@@ -33,7 +33,7 @@ export interface Report {
   value: unknown
   /** For `unsigned`: why there is nothing to verify. */
   failure: string | null
-  /** The key that the thing names; null where it names none. */
+  /** The key that signed a message; else the one that the thing names, and null where it names none. */
   key: { id: number; hex: string | null; status: KeyStatus } | null
 }
 
@@ -73,7 +73,7 @@ interface Subject {
   isLease: boolean
   /** It names its key itself, so that its own key can be tried. Leases and messages name none. */
   namesKey: boolean
-  verify(ring: Omit<Ring, 'voucher'>, now: number): Promise<Verification & { kind?: string; lapsed?: boolean }>
+  verify(ring: Omit<Ring, 'voucher'>, now: number): Promise<MessageVerification & { kind?: string; lapsed?: boolean }>
 }
 
 async function identify(chunks: () => AsyncIterable<Uint8Array>): Promise<Subject> {
@@ -139,8 +139,9 @@ async function judge(subject: Subject, trust: Trust, now: number): Promise<Judge
   const last = tried.at(-1) ?? first
   if (knowsKey(last.verdict)) {
     const isUnpinned = last.voucher === 'published' && trust.pinned.length > 0
-    const key = own && { ...own, status: isUnpinned ? ('unpinned' as const) : (last.voucher as KeyStatus) }
-    const { kind, checks, ok, lapsed } = last.verdict
+    const { kind, checks, ok, lapsed, signer } = last.verdict
+    const shown = signer ? { id: signer.key_id, hex: signer.pubkey_hex } : own
+    const key = shown && { ...shown, status: isUnpinned ? ('unpinned' as const) : (last.voucher as KeyStatus) }
     if (!ok) return { kind, checks, key, status: lapsed ? 'lapsed' : 'bad' }
     if (isUnpinned) return { kind, checks: distrusted(first.verdict.checks, checks), key, status: 'stranger' }
     return { kind, checks, key, status: last.voucher === 'pinned' ? 'good' : 'published' }

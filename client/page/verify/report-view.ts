@@ -101,6 +101,7 @@ function outcomeOf({ status, kind, checks, failure }: Report): string {
   const [all, failed] = [checks.length, checks.length - passed - unrun]
   if (all === 0 || failure || kind === 'a file' || status === 'lapsed') return ''
   if (failed === 0 && unrun === 0) return all === 1 ? 'the check passed.' : `all ${all} checks passed.`
+  if (failed === 0) return `${passed} of ${all} checks passed; ${unrun} could not be made.`
   if (status === 'stranger') return `${passed} of ${all} checks passed, but not that of the key.`
   return `${failed} of ${all} checks failed${unrun > 0 ? `, and ${unrun} could not be made` : ''}.`
 }
@@ -141,7 +142,7 @@ function Summary({ report, service }: ReportProps): Html {
       return html`<p>It is unchanged since it was signed, and the key is one that you pinned.</p>`
     case 'published':
       return html`<p>It is unchanged since it was signed, with a key that ${host ?? 'this service'} publishes as its own. To check that
-        without taking its word for it, pin the key that its owner told you by another way, under “Pin the keys that you trust”.</p>`
+        without taking its word for it, pin the key that its owner told you in another way, under “Pin the keys that you trust”.</p>`
     case 'stranger':
       return html`<p>Nothing was changed since it was signed. But the key is not one that you pinned
         ${host ? ` or that ${host} publishes` : ''}: anyone can make a key and sign with it.</p>`
@@ -236,10 +237,11 @@ function keyMeaning(status: KeyStatus, host: string | undefined): string {
 
 function Checks({ checks, value }: { checks: readonly Check[]; value: unknown }): Html {
   const good = checks.filter(({ ok }) => ok).length
+  const failed = checks.filter((check) => !check.ok && !wasNotRun(check)).length
   return html`<section aria-labelledby="checks">
     <h3 id="checks">The checks</h3>
     <details class="checks">
-      <summary>${good === checks.length ? `${good} of ${good} checks passed` : `${checks.length - good} of ${checks.length} checks did not pass`}</summary>
+      <summary>${failed === 0 ? `${good} of ${checks.length} checks passed` : `${checks.length - good} of ${checks.length} checks did not pass`}</summary>
       <ol>${checks.map((check) => html`<${CheckRow} key=${check.name} check=${check} value=${value} />`)}</ol>
     </details>
   </section>`
