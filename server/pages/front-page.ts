@@ -39,7 +39,9 @@ export function frontPage(site: Site, { capabilities, offer, example, trying }: 
           ${
             trying.enabled
               ? html`<${TryForm} examples=${tryExamples(site)} perDay=${trying.perAddress} />`
-              : html`<p class="actions"><a class="button" href="/guide/buying">Buy a verification</a><a class="button quiet" href="/guide">Read the guide</a></p>`
+              : offer.closed
+                ? html`<p class="actions"><a class="button" href="/guide">Read the guide</a></p>`
+                : html`<p class="actions"><a class="button" href="/guide/buying">Buy a verification</a><a class="button quiet" href="/guide">Read the guide</a></p>`
           }
         </div>
         <div id="answer" data-methodology=${methodology} data-price=${price.usd}>

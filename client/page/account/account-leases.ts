@@ -38,7 +38,8 @@ interface CardProps extends Pick<SectionProps, 'client'> {
   onDone(): void
 }
 
-function LeaseCard({ answer: { lease, state, server_now_ms, receipts }, client, onDone }: CardProps): Html {
+function LeaseCard({ answer, client, onDone }: CardProps): Html {
+  const { lease, state, revoked_ms, server_now_ms, receipts } = answer
   const { lease_id, agent, action, lim, expires_ms, recheck_by_ms } = lease
   const left = (ms: number) => span(Math.max(0, ms - server_now_ms) / 1000)
   const isOverdue = state === 'active' && recheck_by_ms <= server_now_ms
@@ -48,7 +49,7 @@ function LeaseCard({ answer: { lease, state, server_now_ms, receipts }, client, 
     <p class="detail">${
       state === 'active'
         ? html`Ends in ${left(expires_ms)}. ${isOverdue ? 'Its renewal is overdue: gateways refuse it until it is renewed.' : `To be renewed within ${left(recheck_by_ms)}.`}`
-        : html`Ended <${ShortTime} ms=${expires_ms} />.`
+        : html`${state === 'revoked' ? 'Revoked' : 'Ended'} <${ShortTime} ms=${revoked_ms ?? expires_ms} />.`
     } Receipt <a href=${`/receipts/${receipts.granted}`}>${receipts.granted}</a>. <code>${lease_id}</code></p>
     ${
       state === 'active' &&
