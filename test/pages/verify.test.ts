@@ -266,7 +266,10 @@ t.test('in a browser', { skip: noBrowser }, async (t) => {
     t.match(await shown(page, '.report'), /^It says that it is a completed result\.\s+Not genuine/)
     await check(page, JSON.stringify(literal))
     for (const flag of literal.risk_flags) t.ok(await page.getByText(FLAG_WORDS[flag] ?? '-').isVisible(), flag)
-    t.match(await shown(page, '.result-card'), /Not judged, quotes only[\s\S]*nothing judged the claim \(literal-\d+\)/)
+    t.match(
+      await shown(page, '.result-card'),
+      /Not judged, quotes only[\s\S]*hares words with the claim; nothing was judged[\s\S]*nothing judged the claim \(literal-\d+\)/,
+    )
 
     const { claim, claim_support, assessment_scope, explanation, evidence, ...page_parts } = local
     const one = { claim, claim_support, assessment_scope, explanation, evidence, risk_flags: ['low_text'] }

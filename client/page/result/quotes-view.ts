@@ -10,17 +10,23 @@ export function Mark({ title, children }: { title: string; children?: Html }): H
   return html`<p class="mark"><${Badge} tone="refuted">${title}<//>${' '}${children}</p>`
 }
 
-/** One quote in its passage, with its stance and a link that opens the page at it. What is wrong with it is said, if it is not proved. */
-export function PassageView({ id, stance, before, quote, after, link, fault }: Passage): Html {
+/**
+ * One quote in its passage, with its stance and a link that opens the page at it. What is wrong with it is said, if it is not proved.
+ * @param isJudged something judged the claim, and not its words alone were compared
+ */
+export function PassageView({ isJudged, ...passage }: Passage & { isJudged: boolean }): Html {
+  const { id, stance, before, quote, after, link, fault } = passage
   return html`<figure class=${`passage stance-${STANCES.includes(stance) ? stance : 'unknown'}`}>
     <blockquote>${before}<mark>${quote}</mark>${after}</blockquote>
-    <figcaption><span class="stance">${stanceInWords(stance)}</span> <span class="detail">quote ${id}</span>${
+    <figcaption><span class="stance">${isJudged ? stanceInWords(stance) : COMPARED}</span> <span class="detail">quote ${id}</span>${
       link && html` <a href=${link} rel="noreferrer noopener" target="_blank">Open the page at this quote</a>`
     }</figcaption>
     ${fault?.kind === 'misquoted' && html`<${Mark} title="Not the text that was read">The file quotes here <bdi>“${fault.quote}”</bdi>, ${fault.there ? 'and its text says what is marked above' : 'and its text has no such place'}.<//>`}
     ${fault?.kind === 'foreign' && html`<${Mark} title="Not from this text">The quote names the fingerprint of another text.<//>`}
   </figure>`
 }
+
+const COMPARED = 'shares words with the claim; nothing was judged'
 
 const STANCES = ['supports', 'contradicts', 'mentions']
 

@@ -53,11 +53,11 @@ export function ResultCard({
 }: ResultCardProps): Html {
   const { claims, shared_flags } = result
   const isSeveral = claims.length > 1
-  return html`<article class=${isProved ? 'result-card' : 'result-card unproved'} aria-labelledby=${id}>
+  return html`<article class=${isProved ? 'result-card' : 'result-card unproved'} aria-labelledby=${isSeveral ? `${id}-all` : id}>
     ${marks?.card && html`<${Mark} title="Changed">${marks.card}<//>`}
     ${
       isSeveral &&
-      html`<header class="overview"><p>${verdictsInWords(claims.map(({ claim_support }) => claim_support))}</p>
+      html`<header class="overview"><p id=${`${id}-all`}>${verdictsInWords(claims.map(({ claim_support }) => claim_support))}</p>
         ${isProved && claims.some(isSaying) && html`<p class="limit">${LIMIT}</p>`}</header>
         ${outcome}`
     }
@@ -108,7 +108,7 @@ function Claim(props: ClaimProps): Html {
       ${!isProved && html`<p class="kicker">The file says, which is not proved:</p>`}
       <h2 id=${id} tabindex="-1"><span class="sign" aria-hidden="true">${SIGNS[known]}</span>${verdictInWords(claim_support)}</h2>
       ${verdictMark && html`<${Mark} title="Not a verdict of this service">${verdictMark}<//>`}
-      <p class="claimed"><span class="unseen">Claim: </span><bdi>“${claim}”</bdi></p>
+      <p class="claimed"><span class="label">Claim:</span> <bdi>“${claim}”</bdi></p>
       ${claim_as_read !== undefined && html`<p class="limit">With the buyer’s context, which says what the claim refers to, it was read as <bdi>“${claim_as_read}”</bdi></p>`}
       ${readingMark && html`<${Mark} title="Not how it was read">${readingMark}<//>`}
       ${children}
@@ -118,7 +118,7 @@ function Claim(props: ClaimProps): Html {
     ${passages.length === 0 && html`<p class="detail">Nothing on the page was quoted for it.</p>`}
     ${passages.map(
       (passage, n) =>
-        html`<${PassageView} key=${n} ...${passage} link=${isReachable ? passage.link : null} fault=${isChanged ? passage.fault : null} />`,
+        html`<${PassageView} key=${n} ...${passage} link=${isReachable ? passage.link : null} fault=${isChanged ? passage.fault : null} isJudged=${claim_support !== 'not_assessed'} />`,
     )}
     <${Doubts} flags=${risk_flags} title="What raises doubt" />
   </section>`
