@@ -51,11 +51,8 @@ export function accuracyPage(
       ${quoted.length > 0 && html`<${Quoted} runs=${quoted} />`}
       <p><a href="/guide/accuracy">Every figure as a document</a>, and <a href="/guide/notice">licences and sources</a> of the verifier and
       of what it learnt from.</p>
-      ${
-        inForce.assessment !== 'literal' &&
-        html`<p class="aside">The verifier's <a href="/model/">weights</a> are public. Anyone can recompute its verdicts by${' '}
-        <code>countersign verify FILE --recompute</code>.</p>`
-      }`,
+      <p class="aside">The <a href="/model/">weights</a> of the verifier that comes with every service are public. Anyone can recompute its
+        verdicts by${' '}<code>countersign verify FILE --recompute</code>.</p>`,
   })
 }
 
