@@ -207,7 +207,7 @@ async function fillAccount(system: System, buy: (name: Order) => Promise<Bought>
   await client.pauseWatchdog({ name: 'paused-one', paused: true })
   const set = (name: string, values: string) => sql(`update watchdogs set ${values} where name = '${name}'`)
   // In time, late, in time, after an outage was due, failed, in time.
-  await set('nightly-backup', `recent_beats = ${0o121341}`)
+  await set('nightly-backup', `beats = 6, recent_beats = ${0o121341}`)
   await set(
     'hourly-report',
     `interval_s = 3600, state = 'down', down_since = now() - interval '1 hour', check_at = null`,

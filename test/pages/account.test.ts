@@ -1,9 +1,14 @@
 // The account page in a browser: the key stays in the page, every section shows what the account has, actions ask before what cannot be
 // undone, and each is an operation of the service.
 import { readFile } from 'node:fs/promises'
+import type { VNode } from 'preact'
+import { renderToStaticMarkup } from 'preact-render-to-string'
 import t from 'tap'
 import type { Watchdog } from '../../client/operations/watchdog.ts'
+import type { AlertRecord } from '../../client/operations/webhook.ts'
+import { Delivery } from '../../client/page/account/account-alerts.ts'
 import { stateInWords } from '../../client/page/account/watchdog-words.ts'
+import { type Html, html } from '../../client/page/html.ts'
 import { noBrowser, overflow, picture, seriousFindings, sharedBrowser, shown, type Visit, visit } from '../browser.ts'
 import { startSystem } from '../system.ts'
 
@@ -59,6 +64,53 @@ t.test('a watchdog says one thing in each state', async (t) => {
   ]
   for (const [known, words] of cases) t.equal(stateInWords({ ...hourly, ...known }), words)
 })
+
+t.test('an alert says what happened to it and what happens next', async (t) => {
+  const [settled_at, next_attempt_at] = ['2026-11-20T10:00:05.000Z', '2026-11-20T10:04:00.000Z']
+  const attempt = { attempt: 1, at: '2026-11-20T10:00:00.000Z', ms: 20, status: 500, error: 'refused' }
+  const alert: AlertRecord = {
+    id: 'msg_1',
+    type: 'watchdog.test',
+    event_seq: 1,
+    serial: 7,
+    state: 'pending',
+    created_at: '2026-11-20T10:00:00.000Z',
+    next_attempt_at: null,
+    settled_at: null,
+    body: '{}',
+    attempts: [],
+  }
+  const failed = { attempts: [attempt, attempt, attempt] }
+  const cases: readonly (readonly [Partial<AlertRecord>, string])[] = [
+    [{ next_attempt_at }, 'It is being sent.'],
+    [{}, 'It is sent after the alert before it, which is not delivered yet.'],
+    [
+      { next_attempt_at, attempts: [attempt] },
+      'Your webhook did not accept it in 1 attempt so far. The next attempt is at 2026-11-20 10:04:00 UTC.',
+    ],
+    [{ state: 'delivered', settled_at }, 'Your webhook accepted it at 2026-11-20 10:00:05 UTC.'],
+    [
+      { state: 'failed', settled_at, ...failed },
+      'Your webhook did not accept it in 3 attempts. There is no further attempt, unless you send it again.',
+    ],
+    [
+      { state: 'failed', settled_at, next_attempt_at, ...failed },
+      'Your webhook did not accept it in 3 attempts. It is sent once more, as you asked.',
+    ],
+    [
+      { state: 'discarded', settled_at },
+      'It was not delivered, because your webhook had asked for no more alerts. To get alerts again, set the webhook again.',
+    ],
+  ]
+  for (const [known, words] of cases)
+    t.equal(asText(html`<${Delivery} alert=${{ ...alert, ...known }} />`), words, JSON.stringify(known))
+})
+
+const asText = (shown: Html) =>
+  renderToStaticMarkup(shown as VNode)
+    .replaceAll(/<[^>]*>/g, '')
+    .replaceAll(/\s+/g, ' ')
+    .trim()
 
 t.test('the account page in a browser', { skip: noBrowser }, async (t) => {
   const system = await startSystem({ pages: { '/hook': { body: 'ok' } } })
@@ -140,7 +192,7 @@ t.test('the account page in a browser', { skip: noBrowser }, async (t) => {
     t.same(await seriousFindings(page), [])
     await picture(page, 'account-key-1440-light')
     await page.getByRole('button', { name: 'Go on to the account' }).click()
-    t.match(await shown(page, '#kept-problem'), /Keep the API key first/)
+    t.match(await shown(page, '#kept-problem'), /Keep the API key of newcomer first/)
     const [file] = await Promise.all([
       page.waitForEvent('download'),
       page.getByRole('button', { name: 'Save it as a file' }).click(),
@@ -159,7 +211,9 @@ t.test('the account page in a browser', { skip: noBrowser }, async (t) => {
     await page.fill('#webhook_url', system.site.url('/hook'))
     await page.getByRole('button', { name: 'Save it', exact: true }).click()
     await page.waitForSelector('.once pre:has-text("whsec_")')
-    // The list is fetched after the secret is shown.
+    t.equal(await page.locator('.sections').count(), 0, 'nothing takes the place of the secret')
+    await page.click('#is-kept')
+    await page.getByRole('button', { name: 'Go on to watchdogs' }).click()
     await page.waitForSelector('text=There is no room for another one')
     t.match(await shown(page, 'main'), /There is no room for another one[\s\S]*The dev tier has 50, for 29 USD a month/)
     await system.sql(
@@ -203,7 +257,7 @@ t.test('the account page in a browser', { skip: noBrowser }, async (t) => {
       `update watchdogs set state = 'down', down_since = now() - interval '1 hour', check_at = null where name = 'hourly'`,
     )
     // In time, late, in time, after an outage was due, failed, in time.
-    await system.sql(`update watchdogs set recent_beats = $1 where name = 'nightly'`, [0o121341])
+    await system.sql(`update watchdogs set beats = 6, recent_beats = $1 where name = 'nightly'`, [0o121341])
     for (let n = 0; n < 60; n++)
       await call('POST', '/v1/receipt', { subject_sha256: String(n).padStart(64, '0'), label: `file ${n}` })
 
@@ -221,7 +275,7 @@ t.test('the account page in a browser', { skip: noBrowser }, async (t) => {
     t.match(await page.locator('.card h3').allInnerTexts(), [/hourly down/, /nightly up/, /paused-one paused/])
     const card = (name: string) => shown(page, `.card:has(h3:has-text("${name}"))`)
     t.match(await card('hourly'), /Down for 60 min: no heartbeat has ever come\./)
-    t.match(await card('nightly'), /The last heartbeat came \d+ s ago, 1 in all; the next is due within/)
+    t.match(await card('nightly'), /The last heartbeat came \d+ s ago, 6 in all; the next is due within/)
     t.match(await card('paused-one'), /Paused: silence raises no alert/)
     const strip = page.locator('.card:has-text("nightly") .strip')
     t.equal(
@@ -240,7 +294,10 @@ t.test('the account page in a browser', { skip: noBrowser }, async (t) => {
     await tested
     await page.locator('.card:has-text("nightly") summary', { hasText: 'Alerts of' }).click()
     await page.waitForSelector('.alert-record')
-    t.match(await shown(page, '.alert-record'), /watchdog\.test/)
+    t.match(
+      await shown(page, '.alert-record'),
+      /watchdog\.test[\s\S]*Made at [\d: -]+ UTC, with receipt \d+\. (It is being sent|Your webhook)/,
+    )
     await page.locator('.alert-record summary').first().click()
     t.match(await shown(page, '.alert-record pre'), /"type": "watchdog\.test"/)
     const sent = page.waitForResponse((answer) => answer.url().endsWith('/redeliver'))
@@ -352,7 +409,22 @@ t.test('the account page in a browser', { skip: noBrowser }, async (t) => {
     await page.fill('#label', 'robot')
     await page.getByRole('button', { name: 'Make it' }).click()
     await page.waitForSelector('text=Save it now.')
-    t.match(await shown(page, '.code pre'), /^ctk_/)
+    const newKey = await shown(page, '.code pre')
+    t.match(newKey, /^ctk_/)
+    t.equal(await page.locator('.sections').count(), 0, 'nothing takes the place of the key')
+    t.same(await seriousFindings(page), [])
+    const [saved] = await Promise.all([
+      page.waitForEvent('download'),
+      page.getByRole('button', { name: 'Save it as a file' }).click(),
+    ])
+    t.equal(saved.suggestedFilename(), 'countersign-robot.key')
+    t.equal(await readFile(await saved.path(), 'utf8'), `${newKey}\n`)
+    const goOn = page.getByRole('button', { name: 'Go on to API keys' })
+    await goOn.click()
+    t.match(await shown(page, '#kept-problem'), /Keep the new API key robot first/)
+    await page.click('#is-kept')
+    await goOn.click()
+    t.equal(await page.locator('pre').count(), 0, 'it is shown once')
     await page.getByRole('button', { name: 'End now: robot' }).click()
     t.match(
       await shown(page, '.asking'),

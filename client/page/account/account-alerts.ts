@@ -2,7 +2,7 @@
 import { useState } from 'preact/hooks'
 import type { AlertHistory, AlertRecord } from '../../operations/webhook.ts'
 import { type Html, html } from '../html.ts'
-import { Badge, Code, ShortTime, Table, type Tone } from '../parts.ts'
+import { Badge, Code, inFigures, ShortTime, Table, type Tone } from '../parts.ts'
 import { Act, Show, useLoaded } from './account-parts.ts'
 
 export interface AlertsProps {
@@ -36,6 +36,31 @@ const TONES: Record<AlertRecord['state'], Tone> = {
   failed: 'bad',
   discarded: 'plain',
 }
+const STATES: Record<AlertRecord['state'], string> = {
+  pending: 'not delivered yet',
+  delivered: 'delivered',
+  failed: 'given up',
+  discarded: 'discarded',
+}
+
+/** What happened to an alert, and what happens next. */
+export function Delivery({ alert: { state, settled_at, next_attempt_at, attempts } }: { alert: AlertRecord }): Html {
+  const next = next_attempt_at && html`<${ShortTime} ms=${Date.parse(next_attempt_at)} /> UTC`
+  const count = attempts.length === 1 ? '1 attempt' : `${inFigures(attempts.length)} attempts`
+  switch (state) {
+    case 'pending':
+      if (attempts.length === 0 && next) return 'It is being sent.'
+      if (!next) return 'It is sent after the alert before it, which is not delivered yet.'
+      return html`Your webhook did not accept it in ${count} so far. The next attempt is at ${next}.`
+    case 'delivered':
+      return html`Your webhook accepted it${settled_at && html` at <${ShortTime} ms=${Date.parse(settled_at)} /> UTC`}.
+        ${next && html` It is sent once more, as you asked.`}`
+    case 'failed':
+      return `Your webhook did not accept it in ${count}. ${next ? 'It is sent once more, as you asked.' : 'There is no further attempt, unless you send it again.'}`
+    case 'discarded':
+      return `It was not delivered, because your webhook had asked for no more alerts. ${next ? 'It is sent once more, as you asked.' : 'To get alerts again, set the webhook again.'}`
+  }
+}
 
 interface AlertProps extends Pick<AlertsProps, 'redeliver'> {
   alert: AlertRecord
@@ -43,10 +68,10 @@ interface AlertProps extends Pick<AlertsProps, 'redeliver'> {
 }
 
 function AlertView({ alert, redeliver, onDone }: AlertProps): Html {
-  const { id, type, state, created_at, next_attempt_at, serial, body, attempts } = alert
+  const { id, type, state, created_at, serial, body, attempts } = alert
   return html`<div class="alert-record">
-    <p><strong>${type}</strong> <${Badge} tone=${TONES[state]}>${state}<//> <${ShortTime} ms=${Date.parse(created_at)} />
-      ${next_attempt_at && html`, tried again <${ShortTime} ms=${Date.parse(next_attempt_at)} />`}, receipt <a href=${`/receipts/${serial}`}>${serial}</a></p>
+    <p><strong>${type}</strong> <${Badge} tone=${TONES[state]}>${STATES[state]}<//></p>
+    <p>Made at <${ShortTime} ms=${Date.parse(created_at)} /> UTC, with <a href=${`/receipts/${serial}`}>receipt ${serial}</a>. <${Delivery} alert=${alert} /></p>
     <${Table} caption=${`Attempts to deliver ${type}`} unseen empty="It was not tried yet."
       columns=${[{ name: 'Attempt' }, { name: 'Time (UTC)' }, { name: 'Status' }, { name: 'ms', number: true }, { name: 'Why it failed' }]}
       rows=${attempts.map(({ attempt, at, status, ms, error }) => [String(attempt), html`<${ShortTime} ms=${Date.parse(at)} />`, status ?? '–', String(ms), error ?? ''])} />

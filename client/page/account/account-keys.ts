@@ -1,24 +1,33 @@
 // The API keys of the account: made, and ended at once or after a day, which is how a key is changed without a gap.
-import { useState } from 'preact/hooks'
 import type { ApiKeyKind, ApiKeyRow } from '../../operations/account.ts'
 import { type Html, html } from '../html.ts'
 import { Field, ShortTime, Table } from '../parts.ts'
-import { Act, Entry, OnceShown, type Secret, type SectionProps, Show, useLoaded } from './account-parts.ts'
+import { Act, Entry, type SectionProps, Show, useLoaded } from './account-parts.ts'
 
 const DAY_S = 86_400
 /** What a key of each kind may do. */
 const KINDS: Record<ApiKeyKind, string> = { full: 'everything', read_only: 'read', heartbeat: 'send heartbeats' }
+const ABOUT: Record<ApiKeyKind, string> = {
+  full: 'Everyone who has this API key can use the account, and a lost one cannot be recovered.',
+  read_only:
+    'Everyone who has this API key can read what the account has. A lost one cannot be recovered: make another one.',
+  heartbeat:
+    'Everyone who has this API key can send heartbeats of your watchdogs, and nothing else. A lost one cannot be recovered: make another one.',
+}
 
-export function KeysSection({ client }: SectionProps): Html {
+export function KeysSection({ client, onSecret }: SectionProps): Html {
   const loaded = useLoaded(() => client.listApiKeys(), [client])
-  const [secret, setSecret] = useState<Secret | null>(null)
   const make = async ({ kind = 'full', label = '' }) => {
     const made = await client.createApiKey({ kind: kind as ApiKeyKind, ...(label && { label }) })
-    setSecret({ what: `The new key ${label || kind}`, text: made.api_key, file: `countersign-${label || kind}.key` })
+    onSecret({
+      what: `the new API key ${label || kind}`,
+      about: ABOUT[kind as ApiKeyKind],
+      text: made.api_key,
+      file: `countersign-${label || kind}.key`,
+    })
   }
   return html`<p>To change an API key without a gap: make a new one, give it to your programs, and end the old one in a day. A lost key cannot be
       recovered.</p>
-    <${OnceShown} secret=${secret} />
     <${Entry} title="Make a key" button="Make it" submit=${make} onDone=${loaded.reload}>
       <p><label for="kind">What it may do</label>
         <select id="kind" name="kind">${Object.entries(KINDS).map(([kind, may]) => html`<option key=${kind} value=${kind}>${may}</option>`)}</select></p>

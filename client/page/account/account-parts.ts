@@ -14,6 +14,8 @@ export interface SectionProps {
   /** Of the account, as it was when the account was opened or its usage was last read. */
   tier: Tier
   onTier(tier: Tier): void
+  /** Takes the place of the section until the reader says that the secret is kept. */
+  onSecret(secret: Secret): void
 }
 
 export interface Loaded<T> {
@@ -148,31 +150,65 @@ export function Entry({ title, button, submit, question, onDone, children }: Ent
 }
 
 export interface Secret {
+  /** For example `the API key of kelby`. */
   what: string
+  /** What it is good for, in a sentence or two. */
+  about: string
   text: string
   /** Name of the file that it may be saved as. */
-  file?: string
+  file: string
 }
 
-/** A secret that the service shows once, to copy or to save as a file. */
-export function OnceShown({ secret }: { secret: Secret | null }): Html {
+export interface KeepItProps {
+  secret: Secret
+  /** Where the reader goes after it, on the button. */
+  next: string
+  onKept(): void
+}
+
+/** A secret that the service shows once, to copy or to save as a file. Nothing else may take its place before the reader says that it is kept. */
+export function KeepIt({ secret: { what, about, text, file }, next, onKept }: KeepItProps): Html {
   const [said, setSaid] = useState('')
-  if (!secret) return null
-  const { what, text, file } = secret
+  const [isKept, setKept] = useState(false)
+  const [problem, setProblem] = useState('')
+  useEffect(() => {
+    // Leaving the page now would lose the secret.
+    const ask = (event: BeforeUnloadEvent) => event.preventDefault()
+    addEventListener('beforeunload', ask)
+    return () => removeEventListener('beforeunload', ask)
+  }, [])
   const copy = () =>
     navigator.clipboard.writeText(text).then(
       () => setSaid('Copied.'),
       () => setSaid('The browser refused. Select the text and copy it.'),
     )
   const saveIt = () => {
-    save(file ?? 'countersign-secret.txt', new TextEncoder().encode(`${text}\n`))
+    save(file, new TextEncoder().encode(`${text}\n`))
     setSaid('Saved as a file.')
   }
-  return html`<div class="once"><div role="status"><${Notice} tone="open" title="Save it now.">${what} is shown this once and cannot be shown again.<//></div>
-    <${Code} label=${what} text=${text} />
+  const goOn = (event: Event) => {
+    event.preventDefault()
+    if (isKept) onKept()
+    else setProblem(`Keep ${what} first, and say so here.`)
+  }
+  return html`<form class="door" onSubmit=${goOn} aria-labelledby="kept" novalidate>
+    <h2 id="kept" tabindex="-1" ref=${(heading: HTMLElement | null) => !isKept && !problem && !said && heading?.focus()}>Keep ${what}</h2>
+    <p>${about}</p>
+    <div class="once"><div role="status"><${Notice} tone="open" title="Save it now.">${capital(what)} is shown this once and cannot be shown again.<//></div>
+    <${Code} label=${capital(what)} text=${text} />
     <p class="actions"><button type="button" class="quiet" onClick=${copy}>Copy it</button>
-      <button type="button" class="quiet" onClick=${saveIt}>Save it as a file</button> <span role="status">${said}</span></p></div>`
+      <button type="button" class="quiet" onClick=${saveIt}>Save it as a file</button> <span role="status">${said}</span></p></div>
+    <p><label class="check"><input type="checkbox" id="is-kept" checked=${isKept} aria-describedby="kept-problem" aria-invalid=${problem ? 'true' : undefined}
+      onChange=${() => {
+        setKept(!isKept)
+        setProblem('')
+      }} /> I have kept it</label></p>
+    <p id="kept-problem" class="problem" role="alert">${problem}</p>
+    <p class="actions"><button type="submit" class=${isKept ? undefined : 'quiet'}>${next}</button></p>
+  </form>`
 }
+
+const capital = (text: string) => text.slice(0, 1).toUpperCase() + text.slice(1)
 
 /** Hands bytes to the browser as a file. */
 export function save(name: string, data: Uint8Array): void {

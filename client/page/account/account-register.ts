@@ -1,9 +1,9 @@
 // How an account begins: a handle is registered, and its key is kept before anything else happens.
-import { useEffect, useState } from 'preact/hooks'
+import { useState } from 'preact/hooks'
 import type { Countersign } from '../../client.ts'
 import { type Html, html } from '../html.ts'
 import { Field } from '../parts.ts'
-import { OnceShown } from './account-parts.ts'
+import { KeepIt, type Secret } from './account-parts.ts'
 import { type Plans, tierInWords } from './account-plans.ts'
 
 export interface RegisterProps {
@@ -15,8 +15,20 @@ export interface RegisterProps {
   onMade(): void
 }
 
+interface Made {
+  handle: string
+  apiKey: string
+}
+
+const secretOf = ({ handle, apiKey }: Made): Secret => ({
+  what: `the API key of ${handle}`,
+  about: 'Everyone who has this API key can use the account, and a lost one cannot be recovered.',
+  text: apiKey,
+  file: `countersign-${handle}.key`,
+})
+
 export function RegisterForm({ plans, clientWith, onOpen, onMade }: RegisterProps): Html {
-  const [made, setMade] = useState<{ handle: string; apiKey: string } | null>(null)
+  const [made, setMade] = useState<Made | null>(null)
   const [problem, setProblem] = useState('')
   const [isBusy, setBusy] = useState(false)
   const register = async (event: Event) => {
@@ -38,7 +50,8 @@ export function RegisterForm({ plans, clientWith, onOpen, onMade }: RegisterProp
     setBusy(false)
   }
   if (made)
-    return html`<${KeepIt} ...${made} onKept=${() => onOpen({ client: clientWith(made.apiKey), handle: made.handle })} />`
+    return html`<${KeepIt} secret=${secretOf(made)} next="Go on to the account"
+      onKept=${() => onOpen({ client: clientWith(made.apiKey), handle: made.handle })} />`
   return html`<form class="door" onSubmit=${register} aria-labelledby="register" novalidate>
     <h2 id="register">Make an account</h2>
     <p>It costs nothing and asks for no e-mail address: its API key, shown once, is the only way in.</p>
@@ -50,31 +63,3 @@ export function RegisterForm({ plans, clientWith, onOpen, onMade }: RegisterProp
 
 /** As the service takes them. */
 const HANDLE = /^[a-z0-9][a-z0-9_-]{0,63}$/
-
-function KeepIt({ handle, apiKey, onKept }: { handle: string; apiKey: string; onKept(): void }): Html {
-  const [isKept, setKept] = useState(false)
-  const [problem, setProblem] = useState('')
-  useEffect(() => {
-    // Leaving the page now would lose the account.
-    const ask = (event: BeforeUnloadEvent) => event.preventDefault()
-    addEventListener('beforeunload', ask)
-    return () => removeEventListener('beforeunload', ask)
-  }, [])
-  const goOn = (event: Event) => {
-    event.preventDefault()
-    if (isKept) onKept()
-    else setProblem('Keep the API key first, and say so here.')
-  }
-  return html`<form class="door" onSubmit=${goOn} aria-labelledby="kept" novalidate>
-    <h2 id="kept" tabindex="-1" ref=${(heading: HTMLElement | null) => !isKept && !problem && heading?.focus()}>Keep the API key of ${handle}</h2>
-    <p>Everyone who has this API key can use the account, and a lost one cannot be recovered.</p>
-    <${OnceShown} secret=${{ what: `The API key of ${handle}`, text: apiKey, file: `countersign-${handle}.key` }} />
-    <p><label class="check"><input type="checkbox" id="is-kept" checked=${isKept} aria-describedby="kept-problem" aria-invalid=${problem ? 'true' : undefined}
-      onChange=${() => {
-        setKept(!isKept)
-        setProblem('')
-      }} /> I have kept it</label></p>
-    <p id="kept-problem" class="problem" role="alert">${problem}</p>
-    <p class="actions"><button type="submit" class=${isKept ? undefined : 'quiet'}>Go on to the account</button></p>
-  </form>`
-}

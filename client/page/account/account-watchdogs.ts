@@ -1,21 +1,25 @@
 // The watchdogs of the account as a board.
-import { useState } from 'preact/hooks'
 import type { HeartbeatArrival, Watchdog, WatchdogState } from '../../operations/watchdog.ts'
 import { type Html, html } from '../html.ts'
 import { Badge, Field, Figures, inFigures, type Tone } from '../parts.ts'
 import { Strip, type StripState } from '../strip.ts'
 import { Alerts } from './account-alerts.ts'
-import { Act, Entry, OnceShown, type Secret, type SectionProps, Show, span, useLoaded } from './account-parts.ts'
+import { Act, Entry, type SectionProps, Show, span, useLoaded } from './account-parts.ts'
 import { Room } from './account-plans.ts'
 import { stateInWords } from './watchdog-words.ts'
 
 const EVERY_SECONDS = 10
 
-export function WatchdogsSection({ client, ...account }: SectionProps): Html {
+export function WatchdogsSection({ client, onSecret, ...account }: SectionProps): Html {
   const loaded = useLoaded(() => client.listWatchdogs(), [client], EVERY_SECONDS)
-  const [secret, setSecret] = useState<Secret | null>(null)
   const showSecret = (name: string, text: string | undefined) =>
-    text && setSecret({ what: `The webhook secret of ${name}`, text, file: `countersign-${name}.secret` })
+    text &&
+    onSecret({
+      what: `the webhook secret of ${name}`,
+      about: 'Your webhook tells by it that an alert is from this service. A lost one can be replaced by a new one.',
+      text,
+      file: `countersign-${name}.secret`,
+    })
   const make = async ({ name = '', interval_s = '', webhook_url = '' }) => {
     const made = await client.putWatchdog({ name, interval_s: Number(interval_s), webhook_url })
     showSecret(name, made.webhook_secret)
@@ -26,7 +30,6 @@ export function WatchdogsSection({ client, ...account }: SectionProps): Html {
       : null
   return html`<p>A watchdog waits for a call that your job makes each time it has run: its heartbeat. When the call stays away, the watchdog calls your webhook,
       an address of yours that takes alerts. <a href="/guide/control-toolkit#watchdogs">How to use one</a></p>
-    <${OnceShown} secret=${secret} />
     <${Room} ...${account} limit="watchdogs" used=${loaded.value?.watchdogs.length} />
     <${Entry} title="Make or change a watchdog" button="Save it" onDone=${loaded.reload} submit=${make} question=${replaced}>
       <${Field} id="name" label="Name" required hint="Letters, digits, dots, hyphens and underscores" />

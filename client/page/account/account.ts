@@ -10,7 +10,7 @@ import { Notice } from '../parts.ts'
 import { CitationsSection } from './account-citations.ts'
 import { KeysSection } from './account-keys.ts'
 import { LeasesSection } from './account-leases.ts'
-import type { SectionProps } from './account-parts.ts'
+import { KeepIt, type Secret, type SectionProps } from './account-parts.ts'
 import type { Plans } from './account-plans.ts'
 import { JournalSection, ReceiptsSection } from './account-records.ts'
 import { RegisterForm } from './account-register.ts'
@@ -106,14 +106,19 @@ const SECTIONS: readonly (readonly [name: string, view: (props: SectionProps) =>
 function Sections({ client, handle, plans, onForget }: Opened & { plans: Plans; onForget(): void }): Html {
   const [name, setName] = useState('Usage')
   const [tier, setTier] = useState<Tier>('free')
+  const [secret, setSecret] = useState<Secret | null>(null)
   const View = useMemo(() => SECTIONS.find(([one]) => one === name)?.[1], [name])
+  if (secret)
+    return html`<p class="signed-in"><span>Account: <strong>${handle}</strong></span></p>
+      <${KeepIt} secret=${secret} next=${`Go on to ${name === 'API keys' ? name : name.toLowerCase()}`} onKept=${() => setSecret(null)} />`
   return html`<p class="signed-in"><span>Account: <strong>${handle}</strong></span>
       <button type="button" class="quiet" onClick=${onForget}>Sign out: forget the API key</button></p>
     <nav class="sections" aria-label="Sections of the account">${SECTIONS.map(
       ([one]) =>
         html`<button key=${one} type="button" class="quiet" aria-current=${one === name ? 'page' : undefined} onClick=${() => setName(one)}>${one}</button>`,
     )}</nav>
-    <section aria-labelledby="section"><h2 id="section">${name}</h2><${View} key=${name} client=${client} plans=${plans} tier=${tier} onTier=${setTier} /></section>`
+    <section aria-labelledby="section"><h2 id="section">${name}</h2><${View} key=${name} client=${client} plans=${plans} tier=${tier} onTier=${setTier}
+      onSecret=${setSecret} /></section>`
 }
 
 const place = document.getElementById('account')
