@@ -19,7 +19,7 @@ import { mountHealth, openReadiness } from './http/health.ts'
 import { mountModel } from './http/model.ts'
 import { mountOpenApi } from './http/openapi.ts'
 import { mountOperator } from './http/operator.ts'
-import { sendError } from './http/page-answers.ts'
+import { explainEndpoints, sendError } from './http/page-answers.ts'
 import { mountPages } from './http/pages.ts'
 import { mountReceiptPages } from './http/receipt-pages.ts'
 import { mountRoutes, renderError } from './http/routes.ts'
@@ -93,6 +93,7 @@ async function buildApp(api: Api, limits: ConnectionLimits): Promise<FastifyInst
   app.setNotFoundHandler((request, reply) => answerNotFound(api, request, reply))
   await mountCors(app)
   app.addHook('onRequest', refuseUnknown)
+  explainEndpoints(app, api)
   const readiness = openReadiness(api)
   mountHealth(app, api, readiness)
   mountStatus(app, api, readiness)

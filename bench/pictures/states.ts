@@ -62,13 +62,13 @@ export const STATES: Readonly<Record<string, State>> = {
     ),
   ],
   'try-too-long-without-script': [
-    /is larger than/,
+    /What you sent is too long/,
     see(
       '/try',
       'local',
       (page) => page.fill('#try-claim', 'x'.repeat(100_000)),
       (page) => page.locator('form.try').evaluate((form: HTMLFormElement) => form.submit()),
-      wait('body > pre'),
+      wait('h1:text("too long")'),
     ),
     { status: 400 },
   ],
@@ -183,11 +183,10 @@ export const STATES: Readonly<Record<string, State>> = {
   'error-400': [/invalid_request/, see('/v1/chain?from=nonsense'), { status: 400 }],
   'error-401': [/An API key is needed/, see('/v1/usage'), { status: 401 }],
   'error-404': [/nothing at this address/, see('/nothing'), { status: 404 }],
-  'error-405': [/\S/, see('/mcp'), { status: 405 }],
-  // Forms that are too long are answered in JSON.
+  'error-405': [/This address is for programs/, see('/mcp'), { status: 405 }],
   'error-413': [
     /body_too_large/,
-    see('/operator', 'literal', enter({ '#token': 'x'.repeat(5000) }, 'Sign in', 'body > pre')),
+    see('/operator', 'literal', enter({ '#token': 'x'.repeat(5000) }, 'Sign in', 'h1:text("too long")')),
     { status: 413 },
   ],
   'error-429': [

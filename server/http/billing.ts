@@ -45,7 +45,7 @@ export async function mountBilling(app: FastifyInstance, api: Api) {
     )
     forms.post<PageRoute>('/checkout/:token', {
       bodyLimit: MAX_FORM_BYTES,
-      config: { operation: 'checkout_page', bodyType: FORM_TYPE },
+      config: { operation: 'checkout_page', bodyType: FORM_TYPE, form: '' },
       handler: (request, reply) => actOnPage(request, reply, api),
     })
   })

@@ -66,7 +66,7 @@ export async function mountOperator(app: FastifyInstance, api: Api) {
 }
 
 const route = (operation: string) => ({
-  config: { operation, cors: false as const, bodyType: FORM_TYPE },
+  config: { operation, cors: false as const, bodyType: FORM_TYPE, form: '/operator' },
   bodyLimit: MAX_FORM_BYTES,
 })
 const fieldsOf = ({ body }: FastifyRequest) => (body instanceof URLSearchParams ? body : new URLSearchParams())

@@ -2,10 +2,10 @@
 // for HTML.
 import { promisify } from 'node:util'
 import { brotliCompress, constants, gzip } from 'node:zlib'
-import type { FastifyReply, FastifyRequest } from 'fastify'
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import type { Api } from '../context.ts'
 import { type Asset, encode } from '../pages/assets.ts'
-import { errorPage } from '../pages/error-page.ts'
+import { errorPage, type Sent } from '../pages/error-page.ts'
 import { openSite, pageHeaders } from '../pages/layout.ts'
 import { type FailureAnswer, isOfInterface } from './verification.ts'
 
@@ -57,23 +57,70 @@ export function sendAsset(asset: Asset, caching: string, { headers }: FastifyReq
   return reply.type(asset.type).send(bytes)
 }
 
-/** An error as a page for a browser that navigates, as JSON for all other callers. */
+/** An error as a page for a browser that opens an address or sends a form, as JSON for all other callers. */
 export async function sendError(api: Api, request: FastifyRequest, reply: FastifyReply, answer: FailureAnswer) {
   const page = await pageOf(api, request, answer)
   const { 'content-type': _json, ...headers } = answer.headers
-  if (page) return sendPage(reply, page, { status: answer.status, headers })
+  if (page) return sendPage(reply, page, { status: answer.status, headers, secret: request.method === 'POST' })
   return reply.code(answer.status).headers(answer.headers).send(answer.body)
 }
 
-/** Null for callers who get JSON: the verification routes have the interface's bodies for all callers. */
+/** Null for callers who get JSON. */
 async function pageOf(api: Api, request: FastifyRequest, { status, body, headers: answered }: FailureAnswer) {
-  const { method, url, headers, log } = request
-  if (method !== 'GET' || isOfInterface(request) || !asksForHtml(headers.accept)) return null
+  if (!isNavigation(request)) return null
+  const shown = { status, retryAfter: answered['retry-after'], ...body.error }
   try {
-    return errorPage(await openSite(api), url, { status, retryAfter: answered['retry-after'], ...body.error })
+    return errorPage(await openSite(api), request.url, shown, sentBy(request))
   } catch (cause) {
     // The error page cannot be made; the caller gets the error as JSON.
-    log.error({ event: 'page_failed', err: cause })
+    request.log.error({ event: 'page_failed', err: cause })
     return null
   }
+}
+
+/** Below these, what is sent is a call. */
+const CALLS = /^\/(api|v1|mcp)(\/|$)/
+
+/**
+ * Whether a browser opens the address or sends a form to it. The verification routes have the interface's bodies for all callers, and
+ * what is sent to an operation is a call. No form is JSON.
+ */
+function isNavigation(request: FastifyRequest): boolean {
+  const { method, headers, routeOptions } = request
+  if (!asksForHtml(headers.accept)) return false
+  if (method === 'GET') return !isOfInterface(request)
+  if (method !== 'POST' || /^application\/json\b/i.test(headers['content-type'] ?? '')) return false
+  return routeOptions.url === undefined ? !CALLS.test(pathOf(request)) : routeOptions.config?.form !== undefined
+}
+
+function sentBy(request: FastifyRequest): Sent | undefined {
+  const { method, headers, routeOptions, server } = request
+  if (method !== 'POST') return undefined
+  const { form = null } = routeOptions.config ?? {}
+  return {
+    form,
+    isPage: form === null && server.hasRoute({ method: 'GET', url: pathOf(request) }),
+    isTooLong: Number(headers['content-length'] ?? 0) > routeOptions.bodyLimit,
+  }
+}
+
+const pathOf = ({ url }: FastifyRequest) => url.split('?')[0] ?? url
+
+/** A person who opens an endpoint of a protocol in a browser reads what it is, with the status that programs get. */
+export function explainEndpoints(app: FastifyInstance, api: Api) {
+  app.addHook('onRequest', async (request, reply) => {
+    const { method, headers, routeOptions, ip } = request
+    if (method !== 'GET' || routeOptions.config?.operation !== 'mcp' || !asksForHtml(headers.accept)) return
+    await api.limits.spend(ip)
+    const error = {
+      status: 405,
+      code: null,
+      message: 'It is an endpoint of MCP, which takes messages by POST only.',
+      retryable: false,
+    }
+    return sendPage(reply, errorPage(await openSite(api), request.url, error), {
+      status: 405,
+      headers: { allow: 'POST' },
+    })
+  })
 }

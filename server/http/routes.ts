@@ -230,6 +230,8 @@ declare module 'fastify' {
     operation?: string
     /** The one content type it takes. */
     bodyType?: string
+    /** Browsers send a form to it: the page with that form, as a reference from the address. An empty one is the address itself. */
+    form?: string
     /** Pages in browsers may not read its answers. */
     cors?: false
   }

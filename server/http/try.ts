@@ -47,7 +47,7 @@ export async function mountTry(app: FastifyInstance, api: Api) {
       done(null, new URLSearchParams(String(body))),
     )
     forms.post('/try', {
-      config: { operation: 'try', bodyType: JSON_TYPE, cors: false },
+      config: { operation: 'try', bodyType: JSON_TYPE, form: '', cors: false },
       onRequest: (request) => api.limits.spend(request.ip),
       handler: (request, reply) =>
         request.body instanceof URLSearchParams

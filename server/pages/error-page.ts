@@ -6,58 +6,143 @@ import { renderPage, type Site } from './layout.ts'
 
 export interface ShownError {
   status: number
-  code: string
+  /** Null where the protocol of the address has no code of ours. */
+  code: string | null
   message: string
   retryable: boolean
   /** The value of `Retry-After`. */
   retryAfter?: string | undefined
 }
 
-/** @param url the path of the request and its query */
-export function errorPage(site: Site, url: string, error: ShownError): string {
-  const { status, code, message, retryable } = error
+/** What a browser sent, where it did not only open an address. */
+export interface Sent {
+  /** The page that has the form, as a reference from the address; null where nothing can be sent. */
+  form: string | null
+  /** The address can be opened without sending anything. */
+  isPage: boolean
+  isTooLong: boolean
+}
+
+/** What the page says, and the ways out of it. */
+interface Words {
+  title: string
+  wrong: Html
+  next: Html
+  /** The first is the main one. */
+  doors: readonly Door[]
+  /** The message as programs get it, where `wrong` says it in other words. */
+  message?: string
+}
+type Door = readonly [href: string, label: string]
+
+/**
+ * @param url the path of the request and its query
+ * @param sent a form, or what else a browser sends
+ */
+export function errorPage(site: Site, url: string, error: ShownError, sent?: Sent): string {
+  const { status, code, message } = error
   const [path = url] = url.split('?')
-  const title = TITLES[status] ?? 'It did not work'
-  const next = nextStep(error)
-  // Its message names a header, which a browser does not send.
-  const isForPrograms = code === 'unauthenticated'
+  const words = sent ? wordsOfSent(error, path, sent) : wordsOf(error, path, url !== path)
+  const { title } = words
   return renderPage(site, {
     title,
     path,
     description: message,
     unlisted: true,
     body: html`<h1>${title}</h1>
-      <${Notice} tone=${status < 500 ? 'open' : 'bad'}>${isForPrograms ? next : inWords(error)}<//>
+      <${Notice} tone=${status < 500 ? 'plain' : 'bad'}>${words.wrong}<//>
       <${Facts} facts=${[
-        ['What next', isForPrograms ? null : next],
-        ['Message', isForPrograms ? message : null],
+        ['What next', words.next === words.wrong ? null : words.next],
+        ['Message', words.message ?? null],
         ['Address', html`<code>${path}</code>`],
         ['Status', String(status)],
-        ['Error code', html`<a href=${`/docs/errors#error-${code}`}><code>${code}</code></a>`],
+        ['Error code', code && html`<a href=${`/docs/errors#error-${code}`}><code>${code}</code></a>`],
       ]} />
-      <p class="actions">${buttons({ isForPrograms, isPassing: retryable, isAsked: status === 400 && url !== path, path })}<a class="button quiet" href="/guide">Search the guide</a></p>`,
+      <p class="actions">${[...words.doors, HOME, GUIDE].map(
+        ([href, label], n) =>
+          html`<a key=${label} class=${n === 0 ? 'button' : 'button quiet'} href=${href}>${label}</a>`,
+      )}</p>`,
   })
 }
 
-interface Doors {
-  isForPrograms: boolean
-  isPassing: boolean
-  /** What is wrong may be in the query, and the same address is there without it. */
-  isAsked: boolean
-  path: string
+const HOME: Door = ['/', 'To the front page']
+const GUIDE: Door = ['/guide', 'Search the guide']
+const LOOK_ELSEWHERE = 'Look for it from the front page, or search the guide.'
+
+/** @param isAsked the address has a query */
+function wordsOf(error: ShownError, path: string, isAsked: boolean): Words {
+  const { status, code, message, retryable } = error
+  const title = TITLES[status] ?? 'It did not work'
+  if (code === null)
+    return {
+      title: 'This address is for programs',
+      wrong: message,
+      next: html`Connect an agent to it: <a href="/guide/mcp">how</a>. In a browser there is nothing to see here.`,
+      doors: [['/guide/mcp', 'How to connect an agent']],
+    }
+  // Its message names a header, which a browser does not send.
+  if (code === 'unauthenticated') {
+    const next =
+      'This address is for programs, which send an API key. In a browser, open your account with its API key, or make one there.'
+    return { title, wrong: next, next, doors: [['/account', 'Open or make an account']], message }
+  }
+  const wrong = inWords(error)
+  if (code === 'not_found') return { title, wrong, next: LOOK_ELSEWHERE, doors: [] }
+  if (retryable) {
+    const next = `Try again ${whenAgain(error.retryAfter)}. Nothing has to be changed.`
+    // An empty reference is the address of this page with its query.
+    return {
+      title,
+      wrong,
+      next,
+      doors: [
+        ['', 'Try again'],
+        ['/status', 'What works now'],
+      ],
+    }
+  }
+  if (status !== 400)
+    return { title, wrong, next: 'The same call would end in the same way. Change what the message names.', doors: [] }
+  const next = html`Correct the address and open it again. What each address takes is in the <a href="/docs">API reference</a>.`
+  // What is wrong may be in the query. A path that begins with two slashes would lead to another host.
+  const canOpen = isAsked && !path.startsWith('//')
+  return { title, wrong, next, doors: canOpen ? [[path, 'Open it without the part after “?”']] : [] }
 }
 
-function buttons({ isForPrograms, isPassing, isAsked, path }: Doors): Html {
-  const home = (look = 'button quiet') => html`<a class=${look} href="/">To the front page</a>`
-  if (isForPrograms) return html`<a class="button" href="/account">Open or make an account</a>${home()}`
-  // An empty reference is the address of this page with its query.
-  if (isPassing)
-    return html`<a class="button" href="">Try again</a><a class="button quiet" href="/status">What works now</a>${home()}`
-  // A path that begins with two slashes would lead to another host.
-  if (isAsked && !path.startsWith('//'))
-    return html`<a class="button" href=${path}>Open it without the part after “?”</a>${home()}`
-  return home('button')
+function wordsOfSent(error: ShownError, path: string, { form, isPage, isTooLong }: Sent): Words {
+  const { status, code, message, retryable, retryAfter } = error
+  if (form === null || code === 'not_found')
+    return {
+      title: form === null ? 'Nothing can be sent to this address' : 'There is nothing at this address',
+      wrong: message,
+      next: isPage ? 'Open the page. What was sent was not read.' : LOOK_ELSEWHERE,
+      doors: isPage ? [[path, 'Open the page']] : [],
+    }
+  const doors: Door[] = [[form, 'Back to the form']]
+  if (isTooLong)
+    return {
+      title: 'What you sent is too long',
+      wrong: 'The form takes less than that. It was not read, and nothing was changed.',
+      next: `Go back in your browser: ${STILL_THERE}. Make it shorter and send it again.`,
+      doors,
+      message,
+    }
+  const title = code === 'forbidden' ? 'That is not allowed' : (TITLES[status] ?? 'It did not work')
+  const wrong = message.replace(EFFECT_UNKNOWN, 'It is not known whether the form had an effect.')
+  if (retryable) {
+    const next = `Go back in your browser: ${STILL_THERE}. Send it again ${whenAgain(retryAfter)}; nothing has to be changed.`
+    return { title, wrong, next, doors: [...doors, ['/status', 'What works now']] }
+  }
+  const isUnread = code === 'invalid_request' || code === 'unsupported_media_type'
+  return {
+    title: isUnread ? 'The form cannot be read' : title,
+    wrong,
+    next: 'Open the form here, fill it in and send it again.',
+    doors,
+  }
 }
+
+const STILL_THERE = 'it may still have what you wrote'
 
 /** What is wrong. A message about a value of the request begins with its name: `from: Too small: ...`. */
 function inWords({ code, message }: ShownError): Html {
@@ -67,16 +152,6 @@ function inWords({ code, message }: ShownError): Html {
   return faults.map(
     (fault, n) => html`${n > 0 && ' '}In the address, the value of <code>${fault?.[1]}</code> is wrong. ${fault?.[2]}.`,
   )
-}
-
-function nextStep({ status, code, retryable, retryAfter }: ShownError): Html {
-  if (code === 'unauthenticated')
-    return 'This address is for programs, which send an API key. In a browser, open your account with its API key, or make one there.'
-  if (code === 'not_found') return 'Look for it from the front page, or search the guide.'
-  if (retryable) return html`Try again ${whenAgain(retryAfter)}. Nothing has to be changed.`
-  if (status === 400)
-    return html`Correct the address and open it again. What each address takes is in the <a href="/docs">API reference</a>.`
-  return 'The same call would end in the same way. Change what the message names.'
 }
 
 function whenAgain(retryAfter: string | undefined): string {
