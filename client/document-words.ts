@@ -6,7 +6,7 @@ import { timestamp } from './chain/attestation.ts'
 import { parseJson } from './json.ts'
 import type { ClaimSupport } from './result.ts'
 import { integer, list, literal, object, text } from './shape.ts'
-import { VERDICT_WORDS } from './verdict-words.ts'
+import { headInWords } from './verdict-words.ts'
 
 export interface DocumentWords {
   /** Set for an answer without a receipt: there is nothing to verify. */
@@ -80,11 +80,13 @@ const claimsShape = object({ claims: list(object(judged), MOST_CLAIMS, 1), ...he
 interface Judged {
   claim: string
   claim_support: ClaimSupport
+  risk_flags?: unknown
 }
 
 interface Head {
   source: { final_url: string }
   checked_at: string
+  methodology_version?: unknown
   payment: { mode: string; simulated?: unknown }
   receipt: { attestation: { serial: number } }
 }
@@ -93,18 +95,23 @@ type ResultHead = Head & Judged
 type ClaimsHead = Head & { claims: readonly Judged[] }
 
 function resultWords(result: ResultHead) {
-  return { Claim: result.claim, Verdict: verdictWords(result), ...headWords(result) }
+  return { Claim: result.claim, Verdict: verdictWords(result, result), ...headWords(result) }
 }
 
 function claimsWords({ claims, ...head }: ClaimsHead) {
   const each = claims.flatMap((one, i) => [
     [`Claim ${i + 1}`, one.claim],
-    [`Verdict ${i + 1}`, verdictWords(one)],
+    [`Verdict ${i + 1}`, verdictWords(one, head)],
   ])
   return { ...Object.fromEntries(each), ...headWords(head) }
 }
 
-const verdictWords = ({ claim_support }: Judged) => `${claim_support}: ${VERDICT_WORDS[claim_support]}`
+/** What a file has in place of flags or of a method may be anything. */
+function verdictWords({ claim_support, risk_flags }: Judged, { methodology_version }: Head): string {
+  const flags = Array.isArray(risk_flags) ? risk_flags : []
+  const method = typeof methodology_version === 'string' ? methodology_version : undefined
+  return `${claim_support}: ${headInWords({ claim_support, risk_flags: flags, methodology_version: method })}`
+}
 
 function headWords({ source, checked_at, payment, receipt }: Head) {
   const paid = payment.simulated === true ? `${payment.mode} mode: no money moved` : `${payment.mode} mode`

@@ -10,6 +10,19 @@ export const VERDICT_WORDS: Readonly<Record<ClaimSupport, string>> = {
   not_assessed: 'Not judged, quotes only',
 }
 
+/**
+ * Why there is no verdict, by the flag that says so. A page that does not say enough is another thing: these words stand in the place of
+ * that sentence. Not every flag of a doubt is here, only those with which a verdict was withheld.
+ */
+const WITHHELD: readonly (readonly [flag: string, verdict: ClaimSupport, method: RegExp, words: string])[] = [
+  ['order_about_claim', 'insufficient_evidence', /./, 'the page gives orders to programs in words of the claim'],
+  ['readings_differ', 'insufficient_evidence', /./, 'the reading changes without the suspicious text'],
+  ['page_checks_claims', 'insufficient_evidence', /./, 'the page checks what others claim'],
+  // A language model is asked in any language.
+  ['language_not_supported', 'insufficient_evidence', / local-/, 'the verifier does not know the language'],
+  ['claim_not_assessed', 'not_assessed', /./, 'this claim could not be assessed'],
+]
+
 /** How many claims have a verdict, for what follows their number. */
 const SUM_WORDS: Readonly<Record<ClaimSupport, string>> = {
   supports: 'supported',
@@ -18,6 +31,7 @@ const SUM_WORDS: Readonly<Record<ClaimSupport, string>> = {
   insufficient_evidence: 'left open',
   not_assessed: 'not judged',
 }
+const SUM_WITHHELD = 'without a verdict'
 
 /** How a quote stands to the claim, as its caption. */
 export const STANCE_WORDS: Readonly<Record<Stance, string>> = {
@@ -26,19 +40,44 @@ export const STANCE_WORDS: Readonly<Record<Stance, string>> = {
   mentions: 'nearest text on the page; it does not decide the claim',
 }
 
+/** What is known of a verdict from its result. */
+export interface Verdict {
+  claim_support: string
+  risk_flags: readonly string[]
+  /** Undefined in an answer that names none. */
+  methodology_version?: string | undefined
+}
+
+/** Why the service withheld a verdict; null where it gave one, or where the page does not say enough. */
+export function withheldInWords({ claim_support, risk_flags, methodology_version = '-' }: Verdict): string | null {
+  const found = WITHHELD.find(
+    ([flag, verdict, method]) =>
+      verdict === claim_support && risk_flags.includes(flag) && method.test(methodology_version),
+  )
+  return found ? `No verdict, because ${found[3]}` : null
+}
+
+/** A verdict as the head of its result. */
+export function headInWords(verdict: Verdict): string {
+  return withheldInWords(verdict) ?? verdictInWords(verdict.claim_support)
+}
+
 /** The words for a verdict of any name; an unknown one is named as it is. */
-export function verdictInWords(verdict: string): string {
+function verdictInWords(verdict: string): string {
   return Object.hasOwn(VERDICT_WORDS, verdict) ? VERDICT_WORDS[verdict as ClaimSupport] : `“${verdict}”`
 }
 
 /** `3 claims: 1 supported, 2 contradicted`. A verdict of an unknown name is named as it is. */
-export function verdictsInWords(verdicts: readonly string[]): string {
-  const counts = [...new Set(verdicts)].map((verdict) => {
-    const { length } = verdicts.filter((other) => other === verdict)
-    return `${length} ${Object.hasOwn(SUM_WORDS, verdict) ? SUM_WORDS[verdict as ClaimSupport] : `“${verdict}”`}`
-  })
+export function verdictsInWords(verdicts: readonly Verdict[]): string {
+  const sums = verdicts.map((one) =>
+    one.claim_support === 'insufficient_evidence' && withheldInWords(one) ? SUM_WITHHELD : sumWords(one.claim_support),
+  )
+  const counts = [...new Set(sums)].map((words) => `${sums.filter((other) => other === words).length} ${words}`)
   return `${verdicts.length} claims: ${counts.join(', ')}`
 }
+
+const sumWords = (verdict: string) =>
+  Object.hasOwn(SUM_WORDS, verdict) ? SUM_WORDS[verdict as ClaimSupport] : `“${verdict}”`
 
 /** The words for a stance of any name; an unknown one is named as it is. */
 export function stanceInWords(stance: string): string {

@@ -1,6 +1,6 @@
 // Verdicts on citations that a quote check cannot decide: which citations need a verdict, and their status after it.
 import type { ClaimSupport } from '../result.ts'
-import { VERDICT_WORDS } from '../verdict-words.ts'
+import { headInWords } from '../verdict-words.ts'
 import { groupHeld, type Judged, type Status, type Verdict } from './judgement.ts'
 import { failureKind, pageOf } from './pages.ts'
 
@@ -61,7 +61,8 @@ const STATUSES: Readonly<Record<ClaimSupport, Status>> = {
 function withVerdict(one: Judged, verdict: Verdict): Judged {
   const { explanation } = verdict
   const claimSupport = verdict.isAssessed ? verdict.claimSupport : 'not_assessed'
-  const message = `${VERDICT_WORDS[claimSupport]}: ${explanation}`
+  const { risk_flags = [], methodology_version } = verdict.result ?? {}
+  const message = `${headInWords({ claim_support: claimSupport, risk_flags, methodology_version })}: ${explanation}`
   const isMoved = one.status === 'moved' && (claimSupport === 'supports' || claimSupport === 'not_assessed')
   if (isMoved) return { ...one, message: `${one.message}. ${message}`, verdict }
   return { ...one, status: STATUSES[claimSupport], code: null, message, verdict }

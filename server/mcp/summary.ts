@@ -1,4 +1,5 @@
 // Answers in words, for models: a host gives `content` to its model, and a whole result with its page would fill the context.
+import { withheldInWords } from '../../client/verdict-words.ts'
 import { linkTo, textDirective } from '../../workers/text/text-fragment.ts'
 import type { ClaimsResult } from '../interface/claims.ts'
 import type { CompletedResult } from '../interface/result.ts'
@@ -38,7 +39,7 @@ export function summarizeClaims({ claims, source, receipt, checked_at }: ClaimsR
 export function summarizeResult(result: CompletedResult, baseUrl: string): string {
   const { claim_support, source, evidence, risk_flags, receipt, checked_at } = result
   const { serial, key_id } = receipt.attestation
-  const head = `claim_support: ${claim_support} (${VERDICTS[claim_support]})`
+  const head = `claim_support: ${claim_support} (${withheldInWords(result) ?? VERDICTS[claim_support]})`
   const page = `Page: ${cut(source.final_url, ROOM.address)}, read ${checked_at}`
   const proof =
     `Receipt ${serial}, signed by key ${key_id}. To verify: check structuredContent at ${cut(baseUrl, ROOM.address)}/verify or ` +

@@ -7,6 +7,7 @@ import { judge, type Verdict, wantedOf } from '../../client/report/judgement.ts'
 import { readMarkdown } from '../../client/report/markdown.ts'
 import { type AskOptions, askPages, type PageAnswer, pageOf, type Wanted } from '../../client/report/pages.ts'
 import { applyVerdicts, claimOf, claimsOf, nameOf } from '../../client/report/verdicts.ts'
+import type { VerificationResult } from '../../client/result.ts'
 import { verificationInput } from '../../server/interface/result.ts'
 import { buildClock } from './counterpart.ts'
 
@@ -192,7 +193,7 @@ t.test('the citations that need a verdict', async (t) => {
       checkedAt: '2026-11-22T12:00:00Z',
       isNew: true,
     })
-    const all = new Map<string, ReturnType<typeof verdict>>()
+    const all = new Map<string, Verdict>()
     const judged = (of: typeof held) =>
       applyVerdicts(of, all).map(({ status, message }) => `${status}: ${message.split(':')[0]}`)
     const cases: [ReturnType<typeof verdict>, string, string][] = [
@@ -209,6 +210,9 @@ t.test('the citations that need a verdict', async (t) => {
       t.same(statuses.slice(0, 3), ['ok', there, away], one.claimSupport)
     }
     t.match(judged(held)[2], /^moved: The page is now at https/)
+    const result = { risk_flags: ['page_checks_claims'], methodology_version: 'local-1' } as VerificationResult
+    for (const claim of claimsOf(held)) all.set(nameOf(claim), { ...verdict('insufficient_evidence'), result })
+    t.equal(judged(held)[1], 'unsupported: No verdict, because the page checks what others claim')
     const missing = new Map(claimsOf(limited).map((one) => [nameOf(one), { code: 'budget_reached', message: 'None.' }]))
     for (const one of applyVerdicts(limited, missing).filter((one) => claimOf(one)))
       t.match(one, { status: 'unchecked', message: 'None.', verdict: null })

@@ -239,6 +239,12 @@ t.test('in a browser', { skip: noBrowser }, async (t) => {
     t.same(await page.locator('.outcome .actions :is(a, button):not(.quiet)').allInnerTexts(), ['Check the page again'])
     t.match(await marks(), [/^Changed The checks cannot tell which part/])
 
+    await check(
+      page,
+      JSON.stringify({ ...local, claim_support: 'insufficient_evidence', risk_flags: ['page_checks_claims'] }),
+    )
+    t.equal(await shown(page, '#verdict'), 'No verdict, because the page checks what others claim')
+
     const [quote] = local.evidence
     const changed = quote.quote.replace('1874', '1872')
     await check(page, JSON.stringify({ ...local, evidence: [{ ...quote, quote: changed }] }))

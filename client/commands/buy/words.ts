@@ -5,7 +5,7 @@ import { textFragmentUrl } from '../../citation.ts'
 import { inWords } from '../../document-words.ts'
 import { flagInWords } from '../../flag-words.ts'
 import type { ClaimResult, ClaimSupport, PurchaseResult } from '../../result.ts'
-import { verdictInWords } from '../../verdict-words.ts'
+import { headInWords } from '../../verdict-words.ts'
 import { paint } from '../output.ts'
 import type { Proof } from '../trust.ts'
 
@@ -39,7 +39,7 @@ export function wordsOf({ result, isEarlier, costUsd }: Bought, proof: Proof, co
 
 function oneInWords(result: Extract<PurchaseResult, { claim: string }>, colour: Paint): string[] {
   return [
-    headOf(result.claim_support, colour),
+    headOf(result, result, colour),
     '',
     `Claim:   ${visible(result.claim)}`,
     ...pageInWords(result),
@@ -56,15 +56,20 @@ function manyInWords(result: Extract<PurchaseResult, { claims: unknown }>, colou
   const lines = [`${claims.length} ${claims.length === 1 ? 'claim' : 'claims'}: ${found}`, '', ...pageInWords(result)]
   if (context !== undefined) lines.push(`Context: ${visible(context)}`)
   for (const [i, one] of claims.entries()) {
-    lines.push('', `${i + 1}. ${headOf(one.claim_support, colour)}`, `Claim:   ${visible(one.claim)}`)
+    lines.push('', `${i + 1}. ${headOf(result, one, colour)}`, `Claim:   ${visible(one.claim)}`)
     if (one.claim_as_read !== undefined) lines.push(`Read as: ${visible(one.claim_as_read)}`)
     lines.push(...findingInWords(result, one, colour))
   }
   return lines
 }
 
-function headOf(verdict: ClaimSupport, colour: Paint): string {
-  return `${colour(COLOURS[verdict] ?? 'yellow', visible(verdict))}: ${visible(verdictInWords(verdict))}`
+function headOf(
+  { methodology_version }: PurchaseResult,
+  { claim_support, risk_flags }: Pick<ClaimResult, 'claim_support' | 'risk_flags'>,
+  colour: Paint,
+): string {
+  const words = headInWords({ claim_support, risk_flags, methodology_version })
+  return `${colour(COLOURS[claim_support] ?? 'yellow', visible(claim_support))}: ${visible(words)}`
 }
 
 function pageInWords({ source, checked_at }: PurchaseResult): string[] {

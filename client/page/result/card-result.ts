@@ -1,5 +1,6 @@
 // What a card shows of a result: its claims, each with verdict, quotes and doubts, and where and by what it was read. Read from a
 // parsed file of any origin, or from an answer of the service.
+import { headInWords, verdictsInWords } from '../../verdict-words.ts'
 import { type Quoted, quotedIn } from './passages.ts'
 
 /** A claim with its verdict. A result of `source_claims` has several, any other one. */
@@ -8,6 +9,8 @@ export interface CardClaim extends Quoted {
   /** What was judged, where the context of the request changed the claim's words. */
   claim_as_read?: string
   claim_support: string
+  /** The verdict in words, or why there is none. */
+  head: string
   explanation: string
   risk_flags: string[]
 }
@@ -15,6 +18,8 @@ export interface CardClaim extends Quoted {
 export interface CardResult {
   source: Quoted['source']
   claims: CardClaim[]
+  /** How many of several claims have which verdict. */
+  overview: string
   /** Flags that every one of several claims has: they are about the page. Empty for one claim, which has its own. */
   shared_flags: string[]
   /** ISO 8601. */
@@ -33,7 +38,8 @@ export function cardOf(value: unknown): CardResult | null {
   const { source, checked_at, methodology_version } = value
   const given = value.claims ?? [value]
   if (!Array.isArray(given) || given.length === 0 || given.length > MAX_CLAIMS) return null
-  const claims = given.map((one) => claimOf(one, source))
+  const method = isText(methodology_version) ? methodology_version : undefined
+  const claims = given.map((one) => claimOf(one, source, method))
   const [first] = claims
   if (!first || !isText(checked_at) || Number.isNaN(Date.parse(checked_at)) || !claims.every((one) => one !== null))
     return null
@@ -43,9 +49,10 @@ export function cardOf(value: unknown): CardResult | null {
   return {
     source: first.source,
     claims: claims.map((one) => ({ ...one, risk_flags: one.risk_flags.filter((flag) => !shared.includes(flag)) })),
+    overview: verdictsInWords(claims.map((one) => ({ ...one, methodology_version: method }))),
     shared_flags: shared,
     checked_at,
-    methodology_version: isText(methodology_version) ? methodology_version : undefined,
+    methodology_version: method,
     assessment_scope: isText(scope) ? scope : undefined,
   }
 }
@@ -54,7 +61,7 @@ export function cardOf(value: unknown): CardResult | null {
 const MAX_CLAIMS = 10
 const MAX_FLAGS = 100
 
-function claimOf(value: unknown, source: unknown): CardClaim | null {
+function claimOf(value: unknown, source: unknown, methodology_version: string | undefined): CardClaim | null {
   if (!isObject(value)) return null
   const { claim, claim_as_read, claim_support, explanation, risk_flags, evidence } = value
   const quoted = quotedIn({ source, evidence })
@@ -65,6 +72,7 @@ function claimOf(value: unknown, source: unknown): CardClaim | null {
     claim,
     ...(isText(claim_as_read) && { claim_as_read }),
     claim_support,
+    head: headInWords({ claim_support, risk_flags, methodology_version }),
     explanation,
     risk_flags: [...new Set(risk_flags)],
   }

@@ -1,7 +1,7 @@
 // The card of a result, the same on every page: for each claim the verdict, the claim, the explanation, the quotes in their context and
 // what raises doubt; then when and by what it was read. What was proved comes last, as the children of the card.
 import { flagInWords } from '../../flag-words.ts'
-import { VERDICT_WORDS, verdictInWords, verdictsInWords } from '../../verdict-words.ts'
+import { VERDICT_WORDS } from '../../verdict-words.ts'
 import { type Html, html } from '../html.ts'
 import { Time } from '../parts.ts'
 import { assessorOf, type CardClaim, type CardResult } from './card-result.ts'
@@ -51,13 +51,13 @@ export function ResultCard({
   outcome,
   children,
 }: ResultCardProps): Html {
-  const { claims, shared_flags } = result
+  const { claims, overview, shared_flags } = result
   const isSeveral = claims.length > 1
   return html`<article class=${isProved ? 'result-card' : 'result-card unproved'} aria-labelledby=${isSeveral ? `${id}-all` : id}>
     ${marks?.card && html`<${Mark} title="Changed">${marks.card}<//>`}
     ${
       isSeveral &&
-      html`<header class="overview"><p id=${`${id}-all`}>${verdictsInWords(claims.map(({ claim_support }) => claim_support))}</p>
+      html`<header class="overview"><p id=${`${id}-all`}>${overview}</p>
         ${isProved && claims.some(isSaying) && html`<p class="limit">${LIMIT}</p>`}</header>
         ${outcome}`
     }
@@ -100,13 +100,13 @@ interface ClaimProps {
 /** One claim with its verdict. */
 function Claim(props: ClaimProps): Html {
   const { id, claim: one, isProved, isReachable, isChanged, verdictMark, readingMark, outcome, children } = props
-  const { claim, claim_as_read, claim_support, explanation, risk_flags } = one
+  const { claim, claim_as_read, claim_support, head, explanation, risk_flags } = one
   const passages = passagesOf(one)
   const known = Object.hasOwn(VERDICT_WORDS, claim_support) ? claim_support : 'unknown'
   return html`<section class=${`claim verdict-${known}`} aria-labelledby=${id}>
     <header>
       ${!isProved && html`<p class="kicker">The file says, which is not proved:</p>`}
-      <h2 id=${id} tabindex="-1"><span class="sign" aria-hidden="true">${SIGNS[known]}</span>${verdictInWords(claim_support)}</h2>
+      <h2 id=${id} tabindex="-1"><span class="sign" aria-hidden="true">${SIGNS[known]}</span>${head}</h2>
       ${verdictMark && html`<${Mark} title="Not a verdict of this service">${verdictMark}<//>`}
       <p class="claimed"><span class="label">Claim:</span> <bdi>“${claim}”</bdi></p>
       ${claim_as_read !== undefined && html`<p class="limit">With the buyer’s context, which says what the claim refers to, it was read as <bdi>“${claim_as_read}”</bdi></p>`}
