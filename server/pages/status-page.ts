@@ -1,7 +1,7 @@
 // The page /status: what works now, from the same probes as /readyz, and the last 90 days from the roll-ups.
 import { type Html, html } from '../../client/page/html.ts'
 import { Badge, Figures, inFigures, Notice, ShortTime, Table, type Tone } from '../../client/page/parts.ts'
-import { Strip, type StripState } from '../../client/page/strip.ts'
+import { Strip, type StripState, type StripTone } from '../../client/page/strip.ts'
 import type { Check } from '../operate/readiness.ts'
 import type { Day } from '../operate/roll-ups.ts'
 import { renderPage, type Site } from './layout.ts'
@@ -31,13 +31,14 @@ export function statusPage(site: Site, status: Status): string {
       ? ['bad', 'Not everything works.']
       : lines.some(([, tone]) => tone === 'open')
         ? ['open', 'It works, with a restriction.']
-        : ['good', 'Everything works.']
+        : ['good', 'Everything works now.']
+  const past = broken === 0 ? lastInterruption(status.days ?? []) : null
   return renderPage(site, {
     title: 'Status',
     path: '/status',
     description: `What works at this service now, and in the last ${DAYS} days.`,
     body: html`<h1>Status</h1>
-      <${Notice} tone=${tone} title=${title}>Read at <${ShortTime} ms=${status.at} /> UTC.${broken === 0 && lastInterruption(status.days ?? [])}<//>
+      <${Notice} tone=${tone} title=${past ? `${title} ${past.when}` : title}>${past && `${past.how} `}Read at <${ShortTime} ms=${status.at} /> UTC.<//>
       <h2>Now</h2>
       <div class="now"><${Table} caption="Now" unseen columns=${[{ name: 'Part' }, { name: 'State' }]}
         rows=${lines.map(([name, tone, state, detail]) => [name, html`<${Badge} tone=${tone}>${state}<//> ${detail}`])} /></div>
@@ -98,8 +99,8 @@ function linesOf({ checks, refusal, work }: Status): Line[] {
   ]
 }
 
-/** The newest days in a row on which too many minutes were not available, as a sentence; null if the record has none. */
-function lastInterruption(days: readonly Day[]): string | null {
+/** The newest days in a row on which too many minutes were not available, in two sentences; null if the record has none. */
+function lastInterruption(days: readonly Day[]): { when: string; how: string } | null {
   const isBad = ({ share }: Day) => share !== null && toneOf(share) !== 'good'
   const end = days.findLastIndex(isBad)
   if (end === -1) return null
@@ -110,11 +111,20 @@ function lastInterruption(days: readonly Day[]): string | null {
   const [minutes, missed] = [sum('minutes'), sum('minutes') - sum('well')].map((number) =>
     inFigures(Math.round(number)),
   )
-  return ` The last interruption ${when}, and is over: the service was not available in ${missed} of ${minutes} minutes.`
+  return {
+    when: `The last interruption ${when}.`,
+    how: `It is over: the service was not available in ${missed} of ${minutes} minutes.`,
+  }
 }
 
 /** Of a day, by the share of its minutes that were available. */
-const toneOf = (share: number): Tone => (share >= 0.999 ? 'good' : share >= 0.95 ? 'open' : 'bad')
+const toneOf = (share: number): StripTone => (share >= 0.999 ? 'good' : share >= 0.95 ? 'open' : 'bad')
+const LEGEND: Readonly<Record<StripTone, string>> = {
+  good: '99.9 % of the minutes or more',
+  open: '95 % or more',
+  bad: 'less than 95 %',
+  plain: 'no data',
+}
 
 function LastDays({ days }: Pick<Status, 'days'>) {
   if (days === null)
@@ -134,7 +144,7 @@ function LastDays({ days }: Pick<Status, 'days'>) {
         ['today', today && today.share !== null ? inPercent(today.well, today.minutes) : 'no data'],
       ]} />`
     }
-    <${Strip} id="days" title="Each day" from=${`${DAYS} days ago`} to="today" states=${statesOf(days)}
+    <${Strip} id="days" title="Available, each day" legend=${LEGEND} from=${`${DAYS} days ago`} to="today" states=${statesOf(days)}
       description=${`${days.length} of the last ${DAYS} days are on record. ${minutes > 0 ? `${inPercent(well, minutes)} of their minutes were available.` : ''}`} />`
 }
 

@@ -25,7 +25,7 @@ const rowOf = (page: string, name: string) => page.match(new RegExp(`<th scope="
 
 t.test('a new service works and has no days on record', async (t) => {
   const page = await read('/status')
-  t.match(page, /Everything works\./)
+  t.match(page, /Everything works now\./)
   for (const name of ['Process that answers', 'Database', 'Tables of the database', 'Signing keys'])
     t.match(rowOf(page, name), /tone-good">works</, name)
   t.match(rowOf(page, 'New verifications'), />open</)
@@ -68,8 +68,38 @@ t.test('the days are those of the roll-ups', async (t) => {
   t.match(page, `${days[0]?.day}: 100.00 % of 1,440 minutes available`)
   t.match(page, `${days.at(-2)?.day}: 95.83 % of 1,440 minutes available`)
   t.match(page, `${days.at(-3)?.day}: 0.00 % of 1,440 minutes available`)
-  t.equal(page.match(/class="state-plain"/g)?.length, 79)
+  const strip = /<svg class="plot-area"[\s\S]*?<\/svg>/.exec(page)?.[0] ?? ''
+  t.equal(strip.match(/class="state-plain"/g)?.length, 79)
   t.match(page, '11 of the last 90 days are on record')
+})
+
+t.test('the bars of the days have a legend, and a shape for each of its words', async (t) => {
+  const site = await openSite({ baseUrl: 'https://verify.example' })
+  const days = [1440, 1439, 1400, 10].map((well, n) => ({
+    day: `2026-11-2${n}`,
+    minutes: 1440,
+    well,
+    share: well / 1440,
+  }))
+  const page = statusPage(site, { at: 0, checks: {}, refusal: null, work: null, days })
+  const [, legend = ''] = /<span class="legend">([\s\S]*?)<\/figcaption>/.exec(page) ?? []
+  t.match(textOf(legend), /99\.9 % of the minutes or more *95 % or more *less than 95 % *no data/)
+  /** The heights in which a state is drawn. */
+  const heights = (part: string, state: string) => [
+    ...new Set(
+      [...part.matchAll(new RegExp(`class="state-${state}"[^>]*? height="([\\d.]+)"`, 'g'))].map(([, height]) =>
+        Number(height),
+      ),
+    ),
+  ]
+  const [, strip = ''] = /<svg class="plot-area"([\s\S]*?)<\/svg>/.exec(page) ?? []
+  const drawn = ['good', 'open', 'bad', 'plain'].map((state) => heights(strip, state))
+  t.same(drawn, [[32], [20], [10], [4]])
+  t.same(
+    ['good', 'open', 'bad', 'plain'].map((state) => heights(legend, state)),
+    drawn.map((of) => of.map((height) => height / 2)),
+    'the legend shows the shapes of the bars',
+  )
 })
 
 t.test('where everything works, the last interruption of the record is said to be over', async (t) => {
@@ -85,17 +115,17 @@ t.test('where everything works, the last interruption of the record is said to b
     textOf(statusPage(site, { at: Date.now(), checks, refusal: null, work: null, days }))
   t.match(
     shown([day(20, 0), day(21, 1440), day(22, 1380), day(23, 1440), day(24, 700, 700)]),
-    /Everything works\. Read at \S+ \S+ UTC\. The last interruption was on 2026-11-22, and is over: the service was not available in 60 of 1,440 minutes\./,
+    /Everything works now\. The last interruption was on 2026-11-22\. It is over: the service was not available in 60 of 1,440 minutes\. Read at \S+ \S+ UTC\./,
   )
   t.match(
     shown([day(21, 1440), day(22, 1380), day(23, 0), day(24, 700, 700)]),
-    'The last interruption was from 2026-11-22 to 2026-11-23, and is over: the service was not available in 1,500 of 2,880 minutes.',
+    'The last interruption was from 2026-11-22 to 2026-11-23. It is over: the service was not available in 1,500 of 2,880 minutes.',
   )
   t.match(
     shown([day(23, 1440), day(24, 690, 700)]),
-    'interruption was today, and is over: the service was not available in 10 of 700 minutes.',
+    'interruption was today. It is over: the service was not available in 10 of 700 minutes.',
   )
-  t.match(shown([day(23, 1000), day(24, 690, 700)]), 'interruption was from 2026-11-23 to today, and')
+  t.match(shown([day(23, 1000), day(24, 690, 700)]), 'interruption was from 2026-11-23 to today. ')
   t.notMatch(shown([day(23, 1439), day(24, 0, 0)]), 'interruption', 'a minute in a day is none')
   t.notMatch(shown(null), 'interruption')
   t.notMatch(shown([day(23, 0)], { verifier: { ok: false } }), 'interruption', 'nothing is over while it lasts')

@@ -2,7 +2,7 @@
 import type { HeartbeatArrival, Watchdog, WatchdogState } from '../../operations/watchdog.ts'
 import { type Html, html } from '../html.ts'
 import { Badge, Field, Figures, inFigures, type Tone } from '../parts.ts'
-import { Strip, type StripState } from '../strip.ts'
+import { Strip, type StripState, type StripTone } from '../strip.ts'
 import { Alerts } from './account-alerts.ts'
 import { Act, Entry, type SectionProps, Show, span, useLoaded } from './account-parts.ts'
 import { Room } from './account-plans.ts'
@@ -55,7 +55,7 @@ const RANK: Record<WatchdogState, number> = { down: 0, late: 1, new: 2, up: 3, p
 const TONES: Record<WatchdogState, Tone> = { down: 'bad', late: 'open', new: 'plain', up: 'good', paused: 'plain' }
 
 const BEATS = 20
-const ARRIVED: Record<HeartbeatArrival, readonly [state: string, tone: Tone]> = {
+const ARRIVED: Record<HeartbeatArrival, readonly [state: string, tone: StripTone]> = {
   in_time: ['in time', 'good'],
   late: ['late', 'open'],
   missed: ['after the time of the alert', 'bad'],
