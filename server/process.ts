@@ -13,6 +13,11 @@ export interface Running {
 }
 
 const HARD_STOP_MS = 29_000
+/**
+ * Milliseconds in which a further signal repeats the first. A terminal and a platform such as Heroku signal every process of a group,
+ * and npm, which gets the signal too, sends it to its child once more.
+ */
+const REPEAT_MS = 1000
 /** Milliseconds after the drain in which the process may end by itself. */
 const END_MS = 500
 
@@ -50,11 +55,15 @@ export async function runProcess(start: (opened: AsyncDisposableStack) => Promis
 }
 
 /**
- * From here on a second signal, or the deadline, ends the process at once: committed work is safe, and another worker takes over the
- * rest. A process that does not get through its start ends in this way too.
+ * From here on another signal that is not a repetition, or the deadline, ends the process at once: committed work is safe, and another
+ * worker takes over the rest. A process that does not get through its start ends in this way too.
  */
 function endSoon() {
-  process.once('SIGTERM', () => process.exit(1)).once('SIGINT', () => process.exit(1))
+  const begun = performance.now()
+  const insist = () => {
+    if (performance.now() - begun > REPEAT_MS) process.exit(1)
+  }
+  process.on('SIGTERM', insist).on('SIGINT', insist)
   setTimeout(() => process.exit(1), HARD_STOP_MS).unref()
 }
 

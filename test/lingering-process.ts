@@ -1,5 +1,6 @@
-// A process of the service that never gets through its start, with STARTS=never, or else still waits for something when all that it
-// opened is closed, as for an outside answer.
+// A process of the service that never gets through its start, with STARTS=never, or gets through it at the second SIGTERM, with
+// STARTS=second, or else still waits for something when all that it opened is closed, as for an outside answer.
+import { once } from 'node:events'
 import { runProcess } from '../server/process.ts'
 import { openLog } from '../server/telemetry.ts'
 
@@ -10,5 +11,6 @@ await runProcess(async () => {
   // All listeners of a signal run before the next signal is delivered, so a second signal may follow this line.
   process.once('SIGTERM', () => log.info({ event: 'asked' }))
   if (process.env.STARTS === 'never') await new Promise(() => {})
+  if (process.env.STARTS === 'second') for (let heard = 0; heard < 2; heard += 1) await once(process, 'SIGTERM')
   return { log }
 })

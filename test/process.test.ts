@@ -172,32 +172,50 @@ t.test(
   },
 )
 
-t.test('a second signal ends a process that does not get through its start', { buffered: true }, async (t) => {
+t.test('a later signal ends a process that does not get through its start', { buffered: true }, async (t) => {
   await using child = startChild('test/lingering-process.ts', { STARTS: 'never' })
   await child.logs('ready')
-  child.kill('SIGTERM')
-  // Both would be one signal if the second came before the first was handled.
-  await child.logs('asked')
-  child.kill('SIGTERM')
+  const insisting = setInterval(() => child.kill('SIGTERM'), 100)
+  t.teardown(() => clearInterval(insisting))
   t.same(await child.ended, { code: 1, signal: null })
 })
 
-t.test('SIGTERM to `npm run web` reaches the process, which drains', { buffered: true }, async (t) => {
-  await using harness = await openApiHarness()
-  const npm = spawn('npm', ['run', '--silent', 'web'], {
-    cwd: join(import.meta.dirname, '..'),
-    env: { ...BARE_ENV, ...harness.env },
-    stdio: ['ignore', 'pipe', 'inherit'],
+t.test(
+  'the same signal at once does not: npm forwards what each process of its group gets',
+  { buffered: true },
+  async (t) => {
+    await using child = startChild('test/lingering-process.ts', { STARTS: 'second' })
+    await child.logs('ready')
+    child.kill('SIGTERM')
+    // Both would be one signal if the second came before the first was handled.
+    await child.logs('asked')
+    child.kill('SIGTERM')
+    await child.logs('stopped')
+    t.same(await child.ended, { code: 0, signal: null })
+  },
+)
+
+for (const [whom, group] of [
+  ['`npm run web`', false],
+  ['each process of its group, as a terminal and Heroku send it,', true],
+] as const)
+  t.test(`SIGTERM to ${whom} reaches the process, which drains`, { buffered: true }, async (t) => {
+    await using harness = await openApiHarness()
+    const npm = spawn('npm', ['run', '--silent', 'web'], {
+      cwd: join(import.meta.dirname, '..'),
+      env: { ...BARE_ENV, ...harness.env },
+      stdio: ['ignore', 'pipe', 'inherit'],
+      detached: group,
+    })
+    const events: unknown[] = []
+    for await (const line of createInterface({ input: npm.stdout })) {
+      const { event } = JSON.parse(line)
+      events.push(event)
+      if (event === 'listening') process.kill(group ? -Number(npm.pid) : Number(npm.pid), 'SIGTERM')
+    }
+    // The output ends with the last process that holds it.
+    t.same(events.slice(-2), ['stopping', 'stopped'])
   })
-  const events: unknown[] = []
-  for await (const line of createInterface({ input: npm.stdout })) {
-    const { event } = JSON.parse(line)
-    events.push(event)
-    if (event === 'listening') npm.kill('SIGTERM')
-  }
-  // The output ends with the last process that holds it.
-  t.same(events.slice(-2), ['stopping', 'stopped'])
-})
 
 t.test('a process that cannot start says why, and the cure', { buffered: true }, async (t) => {
   await using harness = await openApiHarness()
