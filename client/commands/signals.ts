@@ -23,14 +23,19 @@ export function endAtSignals(): Disposable {
   return listenForSignals(() => process.exit(INTERRUPTED))
 }
 
-/** After the first signal nothing new begins; a second one, or the end of some seconds, aborts what is under way. */
+/** After the first signal nothing new begins; a later one, or the end of some seconds, aborts what is under way. */
 export function stopAtSignals(words: () => string): { finish: AbortSignal; abort: AbortSignal } & Disposable {
   const finish = new AbortController()
   const abort = new AbortController()
   let timer: NodeJS.Timeout | undefined
+  let begun = 0
   const listening = listenForSignals(() => {
-    if (finish.signal.aborted) return abort.abort()
+    if (finish.signal.aborted) {
+      if (performance.now() - begun > REPEAT_MS) abort.abort()
+      return
+    }
     note(`\n${words()}\n`)
+    begun = performance.now()
     timer = setTimeout(() => abort.abort(), GRACE_MS)
     finish.abort()
   })
@@ -44,6 +49,11 @@ export function stopAtSignals(words: () => string): { finish: AbortSignal; abort
   }
 }
 
+/**
+ * Milliseconds in which a further signal repeats the first: a terminal signals each program of a group, and npm and npx send theirs to
+ * their child once more.
+ */
+const REPEAT_MS = 1000
 /** Less than the five seconds after which programs are killed by those that started them. */
 const GRACE_MS = 3000
 /** 128 and the number of SIGINT, as shells have it. */

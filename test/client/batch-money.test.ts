@@ -551,9 +551,12 @@ t.test('Ctrl-C', async (t) => {
     const noted = Promise.withResolvers<void>()
     child.stderr.on('data', (chunk) => String(chunk).includes('Ctrl-C') && noted.resolve())
     await noted.promise
+    // As npm repeats it.
+    child.kill('SIGINT')
     if (times === 2) {
-      child.kill('SIGINT')
+      const insisting = setInterval(() => child.kill('SIGINT'), 100)
       await once(child, 'exit')
+      clearInterval(insisting)
     }
     released.resolve()
     return { shop, folder, run, args, ended: await ended }
