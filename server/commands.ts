@@ -221,7 +221,7 @@ function parse(name: string, args: string[], known: Readonly<Record<string, Comm
     // The cast is safe: a switch that is given is true, and no option is repeatable.
     return { values: values as Record<string, string | true | undefined>, positionals }
   } catch (error) {
-    const [sentence] = error instanceof Error ? error.message.split('. ') : []
+    const [sentence] = error instanceof Error ? error.message.split(/\.\s/) : []
     throw new UsageError(`${name}: ${sentence}.\n\n${usage([name])}`)
   }
 }

@@ -102,7 +102,7 @@ function read(single: SingleCommand, args: readonly string[]) {
   try {
     return parseArgs({ args: [...args], options, allowPositionals: true })
   } catch (cause) {
-    throw new UsageError((cause as Error).message, { cause })
+    throw new UsageError((cause as Error).message.replaceAll('\n', ' '), { cause })
   }
 }
 

@@ -123,7 +123,7 @@ t.test('wrong usage buys nothing', async (t) => {
     [[file, '--out', path('out'), '--yes'], /The most that may be spent is missing/],
     [[file, '--budget', '1', '--yes'], /The folder for the results is missing/],
     [whole.with(2, '1,00'), /--budget 1,00 is not an amount/],
-    [whole.with(2, '-1'), /--budget|argument is ambiguous/],
+    [whole.with(2, '-1'), /'--budget' argument is ambiguous\. Did you forget/],
     [[...whole, '--concurrency', '0'], /--concurrency 0 is not a number from 1 to 9999/],
     [[...whole, '--concurrency', 'many'], /--concurrency many/],
     [[...whole, '--resume'], /There is no batch in .* to go on with/],
