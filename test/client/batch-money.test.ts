@@ -551,8 +551,6 @@ t.test('Ctrl-C', async (t) => {
     const noted = Promise.withResolvers<void>()
     child.stderr.on('data', (chunk) => String(chunk).includes('Ctrl-C') && noted.resolve())
     await noted.promise
-    // As npm repeats it.
-    child.kill('SIGINT')
     if (times === 2) {
       const insisting = setInterval(() => child.kill('SIGINT'), 100)
       await once(child, 'exit')
