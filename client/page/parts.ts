@@ -27,8 +27,19 @@ export const VERDICT_TONES: Readonly<Record<string, Tone>> = {
   not_assessed: 'plain',
 }
 
+/** The tones of verdicts are not for notices: a reader would take them for one. */
+export type NoticeTone = Exclude<Tone, 'open' | 'supports' | 'contradicts'>
+
 /** Something to know before reading on. @param title begins the text, in bold */
-export function Notice({ tone = 'plain', title, children }: { tone?: Tone; title?: Html; children?: Html }): Html {
+export function Notice({
+  tone = 'plain',
+  title,
+  children,
+}: {
+  tone?: NoticeTone
+  title?: Html
+  children?: Html
+}): Html {
   return html`<div class=${`notice ${toneClass(tone)}`.trim()} role=${tone === 'bad' ? 'alert' : 'note'}>
     <p>${title && html`<strong>${title}</strong>${' '}`}${children}</p>
   </div>`

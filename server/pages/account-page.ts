@@ -12,7 +12,7 @@ export function accountPage(site: Site): string {
     description: 'Make an account, or open yours with its API key: usage, leases, watchdogs, receipts and keys.',
     scripts: ['account'],
     body: html`<h1>Your account</h1>
-      <noscript><${Notice} tone="open" title="This page needs JavaScript, which is off.">The API key stays in the memory of the page, so only
+      <noscript><${Notice} title="This page needs JavaScript, which is off.">The API key stays in the memory of the page, so only
         a script can use it. The command line does the same: <code>countersign account register HANDLE --service ${site.baseUrl}</code> makes an account,${' '}
         <code>countersign account show --service ${site.baseUrl} --key FILE</code> shows it, and likewise <code>lease</code>, <code>watchdog</code>, <code>citation</code>, <code>receipt</code> and <code>journal</code>.<//></noscript>
       <div id="account" data-service="/" data-plans=${JSON.stringify(PLANS)}></div>`,

@@ -78,7 +78,7 @@ function Form({ buttons }: { buttons: readonly (readonly [action: SimulatedActio
 }
 
 function simulation(site: Site, title: string, body: Html): string {
-  const notice = html`<${Notice} tone="open" title="Simulation.">This service runs in offline mode without Stripe. It asks for no card, nothing is charged, and the tier applies to this service only.<//>`
+  const notice = html`<${Notice} title="Simulation.">This service runs in offline mode without Stripe. It asks for no card, nothing is charged, and the tier applies to this service only.<//>`
   return show(site, title, html`${notice}${body}`)
 }
 

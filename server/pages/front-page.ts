@@ -35,7 +35,7 @@ export function frontPage(site: Site, { capabilities, offer, example, trying }: 
         <div>
           <h1>${HEADLINE}</h1>
           <p class="lead">${LEADS[offer.assessment]}</p>
-          ${offer.closed && html`<${Notice} tone="open" title="Closed.">${offer.closed}<//>`}
+          ${offer.closed && html`<${Notice} title="Closed.">${offer.closed}<//>`}
           ${
             trying.enabled
               ? html`<${TryForm} examples=${tryExamples(site)} perDay=${trying.perAddress} />`
@@ -93,7 +93,7 @@ function InForce({ capabilities, offer }: Pick<FrontPageParts, 'capabilities' | 
       that cannot be read.</p>
     ${
       payment_mode === 'offline' &&
-      html`<${Notice} tone="open" title="This copy of the service takes no money.">It runs in offline mode, to try out: the signature of a
+      html`<${Notice} title="This copy of the service takes no money.">It runs in offline mode, to try out: the signature of a
         payment is checked, and nothing is charged.<//>`
     }
     <${Facts} facts=${[

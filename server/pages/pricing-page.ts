@@ -30,7 +30,7 @@ export function pricingPage(site: Site, capabilities: Capabilities, calculation:
         payment_mode !== 'mainnet' &&
         // A public service in offline mode says so above every page.
         !site.offlinePublic &&
-        html`<${Notice} tone="open" title=${`This service runs in ${payment_mode} mode.`}>${
+        html`<${Notice} title=${`This service runs in ${payment_mode} mode.`}>${
           payment_mode === 'offline'
             ? 'No money moves: payments and subscriptions are simulated.'
             : 'It takes test money only.'

@@ -136,7 +136,7 @@ export function receiptSearchPage(site: Site, { given, found, problem }: Search)
     body: html`<h1>Find a receipt</h1>
       <p class="lead">A receipt shows that a file existed at a time. Its number, or the digest of the file, finds it.</p>
       <${ReceiptSearch} value=${given} problem=${problem} />
-      ${found && found.length === 0 && html`<${Notice} tone="open" title="Nothing found.">No receipt of this chain has this hash or is for this digest.<//>`}
+      ${found && found.length === 0 && html`<${Notice} title="Nothing found.">No receipt of this chain has this hash or is for this digest.<//>`}
       ${
         found &&
         found.length > 0 &&

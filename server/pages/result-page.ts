@@ -16,7 +16,7 @@ export function resultPage(site: Site, requestId: string, keptSeconds: number): 
     unlisted: true,
     body: html`<h1>Result of a verification</h1>
       <p class="lead">A result is shown to each person who has its whole link. Your browser checks it; the token in the link is sent only to this service.</p>
-      <noscript><${Notice} tone="open" title="This page needs JavaScript, which is off.">The token in the address never reaches a
+      <noscript><${Notice} title="This page needs JavaScript, which is off.">The token in the address never reaches a
         server by itself, so only a script can ask with it. The command line does the same: <code>countersign recover ${site.baseUrl}
         ${requestId} --token FILE</code><//></noscript>
       <div id="result" data-service="/" data-request=${requestId} data-kept-hours=${keptSeconds / 3600} data-can-try=${site.canTry ? '' : undefined}></div>`,

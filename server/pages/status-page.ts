@@ -1,6 +1,15 @@
 // The page /status: what works now, from the same probes as /readyz, and the last 90 days from the roll-ups.
 import { type Html, html } from '../../client/page/html.ts'
-import { Badge, Figures, inFigures, Notice, ShortTime, Table, type Tone } from '../../client/page/parts.ts'
+import {
+  Badge,
+  Figures,
+  inFigures,
+  Notice,
+  type NoticeTone,
+  ShortTime,
+  Table,
+  type Tone,
+} from '../../client/page/parts.ts'
 import { Strip, type StripState, type StripTone } from '../../client/page/strip.ts'
 import type { Check } from '../operate/readiness.ts'
 import type { Day } from '../operate/roll-ups.ts'
@@ -26,11 +35,11 @@ type Line = readonly [name: string, tone: Tone, state: string, detail: Html]
 export function statusPage(site: Site, status: Status): string {
   const lines = linesOf(status)
   const broken = lines.filter(([, tone]) => tone === 'bad').length
-  const [tone, title]: [Tone, string] =
+  const [tone, title]: [NoticeTone, string] =
     broken > 0
       ? ['bad', 'Not everything works.']
       : lines.some(([, tone]) => tone === 'open')
-        ? ['open', 'It works, with a restriction.']
+        ? ['plain', 'It works, with a restriction.']
         : ['good', 'Everything works now.']
   const past = broken === 0 ? lastInterruption(status.days ?? []) : null
   return renderPage(site, {

@@ -1,4 +1,6 @@
 // What all pages have: the frame, its assets, errors as pages for browsers alone, and plots.
+import { globSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
 import { h } from 'preact'
 import t, { type Test } from 'tap'
 import { buildAssets } from '../../client/page/build.ts'
@@ -68,6 +70,25 @@ t.test(
     t.match(errorPage(site, '/try', limited), 'Try again in 5 hours.')
   },
 )
+
+t.test('no notice has a tone that a verdict has', async (t) => {
+  const root = join(import.meta.dirname, '../..')
+  const tones: string[] = []
+  for (const file of globSync('{client,server}/**/*.ts', {
+    cwd: root,
+    exclude: (name) => name.includes('node_modules'),
+  })) {
+    const source = readFileSync(join(root, file), 'utf8')
+    for (const [, tone = ''] of source.matchAll(/<\$\{Notice\} tone=("\w+"|\$\{[^}]*\})/g)) {
+      t.notMatch(tone, /\b(open|supports|contradicts)\b/, file)
+      tones.push(tone)
+    }
+  }
+  t.ok(tones.length > 5, `${tones.length} tones`)
+  // A mode in which no money moves is no doubt either.
+  const style = readFileSync(join(root, 'client/page/parts.css'), 'utf8')
+  t.notMatch(/^\.(mode|notice) \{[\s\S]*?\}/gm.exec(style)?.[0], '--open')
+})
 
 t.test('the text of an address is shown, not run', async (t) => {
   const page = await (await get('/<script>alert(1)</script>', BROWSER)).text()

@@ -194,7 +194,7 @@ export function KeepIt({ secret: { what, about, text, file }, next, onKept }: Ke
   return html`<form class="door" onSubmit=${goOn} aria-labelledby="kept" novalidate>
     <h2 id="kept" tabindex="-1" ref=${(heading: HTMLElement | null) => !isKept && !problem && !said && heading?.focus()}>Keep ${what}</h2>
     <p>${about}</p>
-    <div class="once"><div role="status"><${Notice} tone="open" title="Save it now.">${capital(what)} is shown this once and cannot be shown again.<//></div>
+    <div class="once"><div role="status"><${Notice} title="Save it now.">${capital(what)} is shown this once and cannot be shown again.<//></div>
     <${Code} label=${capital(what)} text=${text} />
     <p class="actions"><button type="button" class="quiet" onClick=${copy}>Copy it</button>
       <button type="button" class="quiet" onClick=${saveIt}>Save it as a file</button> <span role="status">${said}</span></p></div>

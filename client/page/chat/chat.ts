@@ -55,9 +55,9 @@ function Chat({ app, service, known }: ChatProps): Html {
     case 'answered':
       return html`<${Answered} answer=${call.answer} published=${published} service=${service} app=${app} />`
     case 'cancelled':
-      return html`<${Notice} tone="open" title="The call was cancelled.">${call.reason}<//>`
+      return html`<${Notice} title="The call was cancelled.">${call.reason}<//>`
     case 'alone':
-      return html`<${Notice} tone="open" title="There is no chat host.">This page draws results that a chat host hands to it. A
+      return html`<${Notice} title="There is no chat host.">This page draws results that a chat host hands to it. A
         saved result can be checked on the page Verify of the service.<//>`
   }
 }
@@ -96,7 +96,7 @@ interface AnsweredProps {
 }
 
 function Answered({ answer, published, service, app }: AnsweredProps): Html {
-  if ('words' in answer) return html`<${Notice} tone="open" title=${answer.title}>${answer.words}<//>`
+  if ('words' in answer) return html`<${Notice} title=${answer.title}>${answer.words}<//>`
   if ('cited' in answer)
     return html`<${CitationsView} cited=${answer.cited} readText=${(uri: string) => readThrough(app, uri)} />`
   const { document, judged } = answer

@@ -26,7 +26,7 @@ interface Place {
 function ResultPage({ service, requestId }: Place): Html {
   const token = useToken()
   if (token === '')
-    return html`<${Notice} tone="open" title="The link has no token.">A result is shown to the holder of its recovery token. The link
+    return html`<${Notice} title="The link has no token.">A result is shown to the holder of its recovery token. The link
       to it ends with <code>#</code> and the token; this one was cut off. Ask the sender for the whole link.<//>
       <p class="actions"><a class="button quiet" href="/verify">Verify a saved result</a><a class="button quiet" href="/chain">Search the receipts</a></p>`
   return html`<${Recovered} key=${token} service=${service} requestId=${requestId} token=${token} />`
@@ -113,7 +113,7 @@ function Refused({ failure, requestId, service }: { failure: Failure } & Place):
     title: 'The result could not be fetched.',
     meaning: 'Load the page again later.',
   }
-  return html`<${Notice} tone="open" title=${title}>${meaning}<//>
+  return html`<${Notice} title=${title}>${meaning}<//>
     <${Facts} facts=${[
       // The notice above says what was not charged.
       ['The service said', failure.message.replace(/ Nothing was charged\.$/, '')],

@@ -55,5 +55,5 @@ const ADVICE: Readonly<Record<string, string>> = {
 }
 
 function Failure({ code, message }: { code: string; message: string }): Html {
-  return html`<${Notice} tone="open" title="There is no answer.">${message} ${ADVICE[code] ?? ''}<//>`
+  return html`<${Notice} title="There is no answer.">${message} ${ADVICE[code] ?? ''}<//>`
 }

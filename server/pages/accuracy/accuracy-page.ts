@@ -74,7 +74,7 @@ const WHENCE =
   'These two figures are of 440 claims about 62 web pages from which the model learnt nothing: the first row of the last table. Half of these claims decided how sure it must be before it gives a verdict. Where nothing at all was chosen, on the fresh sets, the figures are in the tables too, and some are lower.'
 
 function NoRun({ inForce: { methodologies } }: { inForce: InForce }) {
-  return html`<${Notice} tone="open" title="No evaluation was run on this configuration.">Its accuracy is not known.<//>
+  return html`<${Notice} title="No evaluation was run on this configuration.">Its accuracy is not known.<//>
     <${Facts} facts=${methodologies.map((version) => ['Methodology', html`<code key=${version}>${version}</code>`])} />
     <p>An operator measures the configured assessor, and stores the results for this page, with:</p>
     <${Code} label="Shell" text="npm run eval -- --save" />`

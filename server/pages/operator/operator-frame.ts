@@ -68,7 +68,7 @@ export function closedPage(site: Site): string {
   return renderPage(site, {
     ...SIGNED_OUT,
     body: html`<h1>Operator's dashboard</h1>
-      <${Notice} tone="open" title="It is closed here.">No operator token is set. Set one for all processes and start them again:<//>
+      <${Notice} title="It is closed here.">No operator token is set. Set one for all processes and start them again:<//>
       <${Code} label="In the environment of web and worker" text="OPERATOR_TOKEN=$(openssl rand -hex 24)" />
       <p>The holder of the token sees every request of this service, and can cancel and repeat them. The same is available at a shell:${' '}
         <code>npm run cli -- status</code>.</p>`,

@@ -47,7 +47,7 @@ function Calm({ status, unresolved, undelivered }: Dashboard): Html {
   ] as const
   const open = listed.filter(([, count]) => count > 0)
   if (open.length > 0)
-    return html`<${Notice} tone="open" title="Not everything is done.">${open.map(([what, count]) => `${what}: ${inFigures(count)}.`).join(' ')}<//>`
+    return html`<${Notice} title="Not everything is done.">${open.map(([what, count]) => `${what}: ${inFigures(count)}.`).join(' ')}<//>`
   return (
     status.warnings.length === 0 && html`<${Notice} tone="good" title="Nothing needs you.">No warning at present.<//>`
   )

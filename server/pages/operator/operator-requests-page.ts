@@ -222,7 +222,7 @@ export function operatorActionsPage(
     path: '/operator/actions',
     formToken,
     body: html`<h1>Actions</h1>
-      ${done && html`<${Notice} tone=${BAD.has(done.outcome) ? 'open' : 'good'} title=${`${done.action.replaceAll('_', ' ')}:`}>${done.outcome.replaceAll('_', ' ')}.<//>`}
+      ${done && html`<${Notice} tone=${BAD.has(done.outcome) ? 'plain' : 'good'} title=${`${done.action.replaceAll('_', ' ')}:`}>${done.outcome.replaceAll('_', ' ')}.<//>`}
       <p>All actions on this dashboard. Nothing can be deleted from this list.</p>
       ${refusals.last_at && html`<p>Attempts to sign in with a wrong token in the last seven days: ${refusals.refused}, the latest at <${ShortTime} ms=${refusals.last_at.getTime()} /> (UTC).</p>`}
       <${Table} caption="Actions, newest first" unseen empty="Nothing was done yet."
