@@ -23,13 +23,15 @@ import { openSource } from '../worker-harness.ts'
 
 /** Words of the page, as of an article. */
 const WORDS = 1000
+/** Words of the page on which the share of everything but the model is measured. */
+const LONG_WORDS = 2000
 const CLAIMS = 20
 const LABELS = join(import.meta.dirname, '../eval/countersign.jsonl')
 
 type Run = (claims: readonly string[]) => Promise<string[]>
 
 export async function benchAssess(lab: Lab): Promise<void> {
-  const { text, claims } = await makePage(lab.quick ? CLAIMS / 5 : CLAIMS)
+  const { text, claims } = await makePage(WORDS, lab.quick ? CLAIMS / 5 : CLAIMS)
   const files = readVerifierFiles()
   await using wasm = await loadVerifier(files)
   await using beside = await loadNative(files)
@@ -59,7 +61,42 @@ export async function benchAssess(lab: Lab): Promise<void> {
   printNote(
     `the native runtime gives the same verdict on ${same} of ${ours.length} claims; it decides nothing in the product`,
   )
+  await benchShare(wasm, files, claims)
   await benchPurchases(lab)
+}
+
+/** The share of a verdict's CPU that sentences, windows, tokens and the places of quotes take: a second run knows the model's answers. */
+async function benchShare(verifier: Verifier, files: VerifierFiles, claims: readonly string[]): Promise<void> {
+  const { text } = await makePage(LONG_WORDS, claims.length)
+  const answers = new Map<string, number[]>()
+  const keyOf = (claim: string, passage: string) => JSON.stringify([claim, passage])
+  const asked: Verifier = {
+    ...verifier,
+    async logits(claim, passage) {
+      const answer = await verifier.logits(claim, passage)
+      answers.set(keyOf(claim, passage), answer)
+      return answer
+    },
+  }
+  const words = new Tokenizer(files.tokenizer, {})
+  const known: Verifier = {
+    ...verifier,
+    logits(claim, passage) {
+      for (const part of [claim, passage]) words.encode(part, { add_special_tokens: false })
+      return Promise.resolve(answers.get(keyOf(claim, passage)) ?? [])
+    },
+  }
+  const assess = (by: Verifier) => async (of: readonly string[]) => {
+    const given: string[] = []
+    for (const claim of of) given.push((await assessLocally(by, text, claim)).claim_support)
+    return given
+  }
+  const whole = await cpuOf(assess(asked), claims)
+  const rest = await cpuOf(assess(known), claims)
+  if (rest.given.join() !== whole.given.join()) throw new Error('the second run gave other verdicts')
+  printNote(
+    `on a page of ${LONG_WORDS} words everything but the model takes ${((1000 * rest.seconds) / claims.length).toFixed(1)} ms of ${((1000 * whole.seconds) / claims.length).toFixed(0)}: ${(rest.seconds / whole.seconds).toFixed(4)}, aim 0.05`,
+  )
 }
 
 /** A worker's own code with one thread of the verifier: retrieval, verdict, settlement and receipt, two requests at a time. */
@@ -108,14 +145,14 @@ async function cpuOf(run: Run, claims: readonly string[]) {
 }
 
 /** The first pages of the own set as one text, and claims about them. */
-async function makePage(count: number) {
+async function makePage(length: number, count: number) {
   await using threads = openThreads({ maxThreads: 1 })
   const items = (await readLabels([LABELS], threads)).filter(({ kind }) => !/injection|language/.test(kind))
   const texts = [...new Set(items.map(({ observation }) => observation.source.normalized_text))]
   const lines = texts.join('\n').split('\n')
   const kept: string[] = []
   let words = 0
-  while (words < WORDS && lines.length > 0) {
+  while (words < length && lines.length > 0) {
     const line = lines.shift() ?? ''
     words += line.split(/\s+/).filter(Boolean).length
     kept.push(line)
