@@ -78,13 +78,18 @@ export interface TableProps {
 /** A table of numbers alone is compared by column, so it scrolls where it does not fit. Any other one of more than three columns stacks. */
 const isForReading = (columns: readonly Column[]) => columns.length > 3 && columns.slice(1).some((one) => !one.number)
 
+/** The name of a column that needs more room than others beside the cells of a row that stacks. */
+export const hasLongWord = (name: string): boolean => name.split(/\s/).some((word) => word.length > LONG_WORD)
+const LONG_WORD = 15
+
 export function Table(props: TableProps): Html {
   const { caption, unseen = false, columns, rows, empty = 'There are none.', stacks = isForReading(columns) } = props
   const align = (column: number) => (columns[column]?.number ? 'number' : undefined)
   // Cells that are shown as blocks are cells for screen readers by their roles alone.
   const role = (name: string) => (stacks ? name : undefined)
   if (rows.length === 0) return html`<p class="empty">${empty}</p>`
-  return html`<div class=${stacks ? 'table stacks' : 'table'} tabindex="0" role="region" aria-label=${caption}><table role=${role('table')}>
+  const isWide = columns.some(({ name }) => typeof name === 'string' && hasLongWord(name))
+  return html`<div class=${stacks ? `table stacks${isWide ? ' wide' : ''}` : 'table'} tabindex="0" role="region" aria-label=${caption}><table role=${role('table')}>
     <caption class=${unseen ? 'unseen' : undefined}>${caption}</caption>
     <thead role=${role('rowgroup')}><tr role=${role('row')}>${columns.map(({ name }, n) => html`<th key=${n} scope="col" role=${role('columnheader')} class=${align(n)}>${name}</th>`)}</tr></thead>
     <tbody role=${role('rowgroup')}>${rows.map(

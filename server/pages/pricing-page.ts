@@ -56,7 +56,7 @@ export function pricingPage(site: Site, capabilities: Capabilities, calculation:
       <ul class="plans">${TIERS.map((tier) => html`<${Plan} key=${tier} tier=${tier} />`)}</ul>
       <details id="limits"><summary>All limits of the tiers</summary>
         <p>Days are UTC. <a href="/guide/limits">What a refusal looks like</a></p>
-        <${Table} caption="What each tier has" unseen columns=${[{ name: '' }, ...TIERS.map((tier) => ({ name: tier, number: true }))]}
+        <${Table} caption="What each tier has" unseen stacks columns=${[{ name: '' }, ...TIERS.map((tier) => ({ name: tier, number: true }))]}
           rows=${LIMIT_NAMES.map((name) => [
             html`<${Limit} name=${name} />`,
             ...TIERS.map((tier) => inFigures(LIMITS[tier][name])),

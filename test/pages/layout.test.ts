@@ -2,6 +2,10 @@
 // window, paper without navigation, and a keyboard that reaches every control and shows where it is.
 import type { Page } from 'playwright-core'
 import t from 'tap'
+import { findAccuracy, findOthers } from '../../server/pages/accuracy/accuracy.ts'
+import { accuracyPage } from '../../server/pages/accuracy/accuracy-page.ts'
+import { openSite } from '../../server/pages/layout.ts'
+import { LOCAL_PROCEDURE } from '../../workers/assessment/procedure.ts'
 import { type Browser, noBrowser, sharedBrowser, visit } from '../browser.ts'
 import { LONG } from '../long.ts'
 import { startSystem } from '../system.ts'
@@ -13,16 +17,42 @@ const SCALE = [0.75, 0.875, 1, 1.125, 1.375]
 const HEADINGS = { 1920: [2, 2.75], 1440: [2, 2.75], 360: [1.625, 1.75] } as const
 const MEASURE = 44 * EM
 
+/** Runs in the page, and asks for each path once. */
+function keepTexts({ served, drawn }: { served: string[]; drawn: Readonly<Record<string, string>> }) {
+  const ask = async (path: string) => (await fetch(path, { headers: { accept: 'text/html' } })).text()
+  const kept = globalThis as typeof globalThis & { texts?: Map<string, Promise<string>> }
+  const texts = Object.entries(drawn).map(([path, text]) => [path, Promise.resolve(text)] as const)
+  kept.texts = new Map([...served.map((path) => [path, ask(path)] as const), ...texts])
+}
+
 /** Runs in the page, which shows each path in turn without its scripts. One line for each fault. */
 async function faultsOf({ paths, sizes, measure }: { paths: string[]; sizes: number[]; measure: number }) {
-  const kept = globalThis as typeof globalThis & { texts?: Map<string, Promise<string>> }
-  kept.texts ??= new Map(
-    paths.map((path) => [path, fetch(path, { headers: { accept: 'text/html' } }).then((answer) => answer.text())]),
-  )
+  const kept = globalThis as typeof globalThis & { texts: Map<string, Promise<string>> }
   const found: string[] = []
+  const isNarrow = innerWidth < 640
+  const pen = document.createElement('canvas').getContext('2d')
+  const widthOf = (text: string, font: string) => {
+    if (pen) pen.font = font
+    return pen?.measureText(text).width ?? 0
+  }
+  /** A cell has room for eight figures, or for its whole text, and the name of its column is not cut within a word. */
+  const cutCells = (table: Element) =>
+    [...table.querySelectorAll<HTMLElement>(':is(tbody th, td):not(:empty)')].flatMap((cell) => {
+      const { paddingLeft, paddingRight, font } = getComputedStyle(cell)
+      const room = cell.clientWidth - Number.parseFloat(paddingLeft) - Number.parseFloat(paddingRight) + 1
+      const text = cell.textContent?.trim() ?? ''
+      const name = getComputedStyle(cell, '::before')
+      const words =
+        name.content.startsWith('"') && name.float !== 'none' ? name.content.slice(1, -1).split(/[\s-]/) : []
+      const cut = words.find((word) => widthOf(word, name.font) > Number.parseFloat(name.width) + 1)
+      const isCramped = room < widthOf('0'.repeat(8), font) && room < widthOf(text, font)
+      return [cut && `a name of a column is cut: ${cut}`, isCramped && `a cell is ${room} wide: ${text}`]
+    })
   for (const path of paths) {
     const { body } = new DOMParser().parseFromString((await kept.texts.get(path)) ?? '', 'text/html')
     document.body.replaceWith(body)
+    const screens = document.documentElement.scrollHeight / 800
+    if (isNarrow && screens > 12) found.push(`${path}: ${screens} screens`)
     for (const details of body.querySelectorAll('details')) details.open = true
     const edge = body.querySelector('main')?.getBoundingClientRect().left ?? 0
     for (const part of ['.brand', 'main > *', 'main h1', 'footer li', 'body > .mode']) {
@@ -34,8 +64,12 @@ async function faultsOf({ paths, sizes, measure }: { paths: string[]; sizes: num
     }
     const { scrollWidth, clientWidth } = document.documentElement
     if (scrollWidth > clientWidth) found.push(`${path}: the page is ${scrollWidth} wide`)
-    const wide = [...body.querySelectorAll('.stacks')].filter((one) => one.scrollWidth > one.clientWidth)
-    if (innerWidth < 640 && wide[0]) found.push(`${path}: a table scrolls: ${wide[0].textContent?.slice(0, 80)}`)
+    for (const table of isNarrow ? body.querySelectorAll('.table') : []) {
+      if (table.scrollWidth > table.clientWidth)
+        found.push(`${path}: a table scrolls: ${table.textContent?.slice(0, 80)}`)
+      const [cut] = cutCells(table).filter(Boolean)
+      if (cut) found.push(`${path}: ${cut}`)
+    }
     const other = new Map<string, string>()
     for (const element of body.querySelectorAll<HTMLElement>('*')) {
       const hasText = [...element.childNodes].some((node) => node.nodeType === 3 && node.nodeValue?.trim())
@@ -50,9 +84,12 @@ async function faultsOf({ paths, sizes, measure }: { paths: string[]; sizes: num
   return found
 }
 
-async function walk(browser: Browser, origin: string, paths: string[]) {
+/** @param drawn pages by the path that they are reported under, which the service does not show as it runs here */
+async function walk(browser: Browser, origin: string, served: string[], drawn: Readonly<Record<string, string>>) {
   const found: string[] = []
   await using opened = await visit(browser, new URL('/pricing', origin).href, { bypassCSP: true })
+  const paths = [...served, ...Object.keys(drawn)]
+  await opened.page.evaluate(keepTexts, { served, drawn })
   for (const width of [1920, 1440, 360] as const) {
     await opened.page.setViewportSize({ width, height: 900 })
     const sizes = [...SCALE, ...HEADINGS[width]].map((size) => size * EM)
@@ -69,7 +106,9 @@ t.test('the layout of every public page', { skip: noBrowser }, async (t) => {
   const all = listed.map(([, url = '']) => new URL(url).pathname)
   t.ok(all.length > 80, `${all.length} pages`)
   // Operations look alike, and so do documents: one of eight, and every one in the long run.
-  const paths = all.filter((path, n) => LONG || !/^\/(docs|guide)\//.test(path) || n % 8 === 0)
+  const paths = all.filter(
+    (path, n) => LONG || !/^\/(docs|guide)\//.test(path) || n % 8 === 0 || WITH_TABLES.includes(path),
+  )
   const others = [
     '/nothing',
     '/receipts?q=nothing',
@@ -80,7 +119,14 @@ t.test('the layout of every public page', { skip: noBrowser }, async (t) => {
   ]
 
   await t.test('one left edge, one measure, one scale of type, and no page wider than its window', async (t) => {
-    t.same(await walk(browser, system.service.address, [...paths, ...others]), [])
+    const accuracy = accuracyPage(
+      await openSite({ baseUrl: system.service.address }),
+      await findAccuracy(),
+      { assessment: 'local', methodologies: [`text-1 ${LOCAL_PROCEDURE}+gate-3`] },
+      await findOthers(),
+    )
+    const drawn = { '/accuracy of the local verifier': accuracy }
+    t.same(await walk(browser, system.service.address, [...paths, ...others], drawn), [])
   })
 
   await t.test('networks are named in words', async (t) => {
@@ -117,6 +163,9 @@ t.test('the layout of every public page', { skip: noBrowser }, async (t) => {
     }
   })
 })
+
+/** Documents and operations with the widest tables. */
+const WITH_TABLES = ['/guide/accuracy', '/guide/architecture', '/guide/trust', '/docs/buy_source', '/docs/get_request']
 
 /** What paper has no use for. */
 const NAVIGATION = ['header nav a:not(.brand)', 'body > footer', '.side', '.actions', '.copy']

@@ -144,9 +144,11 @@ t.test('/accuracy shows the saved run of this configuration alone', async (t) =>
   const quoted = marked.filter(({ procedure }) => procedure === LITERAL_PROCEDURE)
   t.equal(page.includes('Data sets with annotated evidence'), quoted.length > 0)
   for (const { set, retrieval } of quoted)
-    t.match(
-      page,
-      `<th scope="row">${set.name}</th><td>literal</td><td class="number">${percent(retrieval.literal.top1)}</td>`,
+    t.ok(
+      page
+        .replaceAll(/<(th|td) [^>]*>/g, '<$1>')
+        .includes(`<th>${set.name}</th><td>literal</td><td>${percent(retrieval.literal.top1)}</td>`),
+      set.name,
     )
   await using semantic = await system.openTwin({}, { ANTHROPIC_API_KEY: 'k', ANTHROPIC_BASE_URL: 'http://127.0.0.1:9' })
   const none = await read('/accuracy', semantic.address)

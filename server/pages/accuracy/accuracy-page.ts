@@ -15,7 +15,7 @@ import {
   WAY_NAMES,
   WAYS,
 } from './accuracy.ts'
-import { OthersFigures, PublishedFigures, Verdicts } from './accuracy-verdicts.ts'
+import { BEFORE_INTEGRATION, OthersFigures, PublishedFigures, Verdicts } from './accuracy-verdicts.ts'
 
 export interface InForce {
   assessment: AssessmentKind
@@ -70,8 +70,9 @@ const LEADS: Record<AssessmentKind, string> = {
 }
 
 /** Where the figures of the lead are from. */
-const WHENCE =
-  'These two figures are of 440 claims about 62 web pages from which the model learnt nothing: the first row of the last table. Half of these claims decided how sure it must be before it gives a verdict. Where nothing at all was chosen, on the fresh sets, the figures are in the tables too, and some are lower.'
+const WHENCE = html`These two figures are of 440 claims about 62 web pages from which the model learnt nothing: the first row of
+  ${' '}<a href=${`#${BEFORE_INTEGRATION}`}>Measured with the weights</a>. Half of these claims decided how sure it must be before it gives a
+  verdict. Where nothing at all was chosen, on the fresh sets, the figures are in the tables too, and some are lower.`
 
 function NoRun({ inForce: { methodologies } }: { inForce: InForce }) {
   return html`<${Notice} title="No evaluation was run on this configuration.">Its accuracy is not known.<//>
@@ -107,7 +108,7 @@ function Quoted({ runs }: { runs: readonly MarkedRun[] }) {
     <p>People annotated which sentences of these pages are evidence for a claim. A quote counts if it contains half of such a sentence.
     BM25, a standard method of search engines, ranks the sentences of the same pages. It quotes every page with one word of the claim, also
     pages without evidence.</p>
-    <${Table} caption="Quotes of annotated evidence" unseen stacks=${false}
+    <${Table} caption="Quotes of annotated evidence" unseen
       columns=${[{ name: 'set' }, { name: 'by' }, ...['first quote', 'first three', 'whole', 'no quote'].map((name) => ({ name, number: true }))]}
       rows=${runs.flatMap((run) =>
         WAYS.map((way) => {

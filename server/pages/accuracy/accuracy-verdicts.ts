@@ -16,16 +16,15 @@ export function Verdicts({ runs }: { runs: readonly AccuracyRun[] }) {
       Nothing was trained or tuned on a set that is fresh. BM25 with words is a simple method without a model, to compare with.</p>
     <${RowsTable} caption="Verdicts by set" rows=${summaryRows(runs)} />
     <details><summary>How these figures are made</summary><p>${READING.replaceAll(/[*`]/g, '')}</p></details>
-    <h2>Labels and verdicts</h2>
-    <p>A row for each label that people gave, a column for each verdict of the service.</p>
-    <${RowsTable} caption="Labels and verdicts" rows=${matrixRows(runs)} />
+    <${Folded} title="Labels and verdicts">
+      <p>A row for each label that people gave, a column for each verdict of the service.</p>
+      <${RowsTable} caption="Labels and verdicts" rows=${matrixRows(runs)} /><//>
     ${runs.map(
       ({ set, kinds }) =>
         kinds &&
-        html`<h2>Kinds of claims in ${set.name}</h2><${RowsTable} caption="Kinds of claims" rows=${kindRows(kinds)} />`,
+        html`<${Folded} title=${`Kinds of claims in ${set.name}`}><${RowsTable} caption="Kinds of claims" rows=${kindRows(kinds)} /><//>`,
     )}
-    <h2>What was measured</h2>
-    <${Facts} facts=${[
+    <${Folded} title="What was measured"><${Facts} facts=${[
       ['Procedure', html`<code>${first.procedure}</code>`],
       ['Weights', first.weights_sha256 && html`<code>${first.weights_sha256}</code>`],
       ...runs.map(({ set, at, commit, quotes }) => [
@@ -34,13 +33,13 @@ export function Verdicts({ runs }: { runs: readonly AccuracyRun[] }) {
           ${' '}${inFigures(set.items)} of ${inFigures(set.of)} claims, ${inFigures(quotes.part)} of ${inFigures(quotes.whole)} quotes
           in the text exactly<br /><code>${set.sha256}</code>`,
       ]),
-    ]} />
+    ]} /><//>
     ${runs.map(({ set, failures }) => failures && html`<${Failures} name=${set.name} failures=${failures} />`)}
   </section>`
 }
 
 function Failures({ name, failures }: { name: string; failures: readonly Failure[] }) {
-  return html`<h2>Wrong verdicts on ${name}</h2>
+  return html`<${Folded} title=${`Wrong verdicts on ${name}`}>
     <${Table} caption=${`Wrong verdicts on ${name}`} unseen
       columns=${['item', 'claim', 'label', 'verdict'].map((column) => ({ name: column }))}
       empty="There was none."
@@ -49,8 +48,16 @@ function Failures({ name, failures }: { name: string; failures: readonly Failure
         claim,
         label,
         verdict ? html`<code>${verdict}</code>` : why,
-      ])} />`
+      ])} /><//>`
 }
+
+/** What is read after the main figures, folded in every window. */
+function Folded({ title, children }: { title: string; children?: Html }) {
+  return html`<details class="chapter"><summary><h2>${title}</h2></summary>${children}</details>`
+}
+
+/** The id of the section that the lead leads to. */
+export const BEFORE_INTEGRATION = 'before-integration'
 
 export function PublishedFigures({
   published,
@@ -63,7 +70,7 @@ export function PublishedFigures({
     (
       one,
     ) => html`<section key=${one.procedure} class="accuracy" aria-label="Measured with the weights, before integration">
-      <h2>Measured with the weights, before integration</h2>
+      <h2 id=${BEFORE_INTEGRATION}>Measured with the weights, before integration</h2>
       <p>From ${one.source.replaceAll('`', '')}, ${one.at}. These sets are not in the repository, and this service did not measure
       them. The native runtime gives other last digits than the product and is an estimate.</p>
       <${RowsTable} caption="Measured with the weights, before integration" rows=${publishedRows(one)} />
@@ -76,7 +83,7 @@ export function PublishedFigures({
 export function OthersFigures({ figures, runs }: { figures: readonly OthersFigure[]; runs: readonly AccuracyRun[] }) {
   if (runs.length === 0 || figures.length === 0) return null
   return html`<section class="accuracy" aria-label="What others publish on these sets">
-    <h2>What others publish on these sets</h2>
+    <${Folded} title="What others publish on these sets">
     <p>These figures cannot be compared directly with ours: they are of every claim of a larger part of a set, mostly with the evidence given,
     and count each answer as right or wrong, but ours are of samples, on which the verifier finds the evidence itself and gives a definite
     verdict only if it is sure, so that we count how often it gives one and how often that is right.</p>
@@ -88,14 +95,14 @@ export function OthersFigures({ figures, runs }: { figures: readonly OthersFigur
         measure,
         value,
         html`<a href=${source.url}>${source.name}</a>`,
-      ])} />
+      ])} /><//>
   </section>`
 }
 
 function RowsTable({ caption, rows }: { caption: string; rows: Rows }) {
   const first = rows.headings.length - rows.figures
   const plain = (cell: string) => cell.replaceAll('`', '')
-  return html`<${Table} caption=${caption} unseen
+  return html`<${Table} caption=${caption} unseen stacks
     columns=${rows.headings.map((name, n) => ({ name: plain(name), number: n >= first }))}
     rows=${rows.rows.map((cells) => cells.map((cell) => figureOf(plain(cell))))} />`
 }

@@ -31,15 +31,18 @@ export function renderTransitions(transitions: readonly Transition[], toMarkup: 
   const body = groups.map(([from, all]) => {
     const rows = all.map(({ to, when }, n) => {
       const heading =
-        n === 0 ? `<th scope="rowgroup" rowspan="${all.length}">${from === null ? 'begins' : name(from)}</th>` : ''
+        n === 0
+          ? `<th scope="rowgroup" role="rowheader" rowspan="${all.length}">${from === null ? 'begins' : name(from)}</th>`
+          : ''
       const target = to === null ? 'ends' : to === from ? `stays ${name(to)}` : name(to)
-      return `<tr>${heading}<td>${target}</td><td>${toMarkup(when)}</td></tr>`
+      const cell = (column: string, markup: string) => `<td role="cell" data-column="${column}">${markup}</td>`
+      return `<tr role="row">${heading}${cell('To', target)}${cell('When', toMarkup(when))}</tr>`
     })
-    return `<tbody>${rows.join('')}</tbody>`
+    return `<tbody role="rowgroup">${rows.join('')}</tbody>`
   })
-  const head = ['From', 'To', 'When'].map((title) => `<th scope="col">${title}</th>`).join('')
+  const head = ['From', 'To', 'When'].map((title) => `<th scope="col" role="columnheader">${title}</th>`).join('')
   return (
-    '<div class="table transitions" tabindex="0" role="region" aria-label="States and their transitions"><table>' +
-    `<thead><tr>${head}</tr></thead>${body.join('')}</table></div>\n`
+    '<div class="table stacks short transitions" tabindex="0" role="region" aria-label="States and their transitions"><table role="table">' +
+    `<thead role="rowgroup"><tr role="row">${head}</tr></thead>${body.join('')}</table></div>\n`
   )
 }

@@ -6,6 +6,7 @@ import { dirname, join, normalize } from 'node:path'
 import { setImmediate } from 'node:timers/promises'
 import { Marked, type RendererObject, type Tokens } from 'marked'
 import { getHeadingList, gfmHeadingId } from 'marked-gfm-heading-id'
+import { hasLongWord } from '../../../client/page/parts.ts'
 import { readTransitions, renderTransitions } from './diagram.ts'
 import { lengthOf } from './length.ts'
 import { type Section, sectionsOf } from './sections.ts'
@@ -146,6 +147,7 @@ function rendererFor(file: string, { pages, titles }: Targets): RendererObject {
       // Each row stands on its own in a narrow window, as in `Table` of the other pages. Words beside words would be cut there.
       const stacks = token.header.length > 1
       const isShort = token.header.length > 2 && token.header.slice(1).every(({ text }) => text.length <= SHORT_NAME)
+      const isWide = token.header.some(({ text }) => hasLongWord(plain(text)))
       const role = (name: string) => (stacks ? ` role="${name}"` : '')
       const names = token.header.map(({ text }) => (stacks ? ` data-column="${escapeText(plain(text))}"` : ''))
       const cells = (row: Tokens.TableCell[], tag: string) =>
@@ -159,7 +161,7 @@ function rendererFor(file: string, { pages, titles }: Targets): RendererObject {
       const rows = token.rows.map((row) => `<tr${role('row')}>${cells(row, 'td').join('')}</tr>`).join('')
       const head = `<thead${role('rowgroup')}><tr${role('row')}>${cells(token.header, 'th').join('')}</tr></thead>`
       const table = `<table${role('table')}>${head}<tbody${role('rowgroup')}>${rows}</tbody></table>`
-      return `<div class="table${stacks ? ` stacks${isShort ? ' short' : ''}` : ''}" tabindex="0" role="region" aria-label="Table">${table}</div>\n`
+      return `<div class="table${stacks ? ` stacks${isShort ? ' short' : isWide ? ' wide' : ''}` : ''}" tabindex="0" role="region" aria-label="Table">${table}</div>\n`
     },
   }
 }

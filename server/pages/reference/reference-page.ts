@@ -268,8 +268,8 @@ function AnswerView({ status, answer, schemas }: { status: string; answer: Answe
   return html`<details><summary>Answer ${status}</summary>
     ${
       Object.keys(headers).length > 0 &&
-      html`<${Table} caption=${`Headers of ${status}`} columns=${[{ name: 'header' }, { name: 'meaning' }]}
-      rows=${Object.entries(headers).map(([name, { description }]) => [html`<code>${name}</code>`, description])} />`
+      html`<${Table} caption=${`Headers of ${status}`} stacks columns=${[{ name: 'header' }, { name: 'meaning' }]}
+      rows=${Object.entries(headers).map(([name, { description }]) => [html`<code>${name}</code>`, withCode(description)])} />`
     }
     ${bodies.map(([type, { schema }]) => html`<${SchemaList} key=${type} caption=${`Body of ${status}`} schema=${schema} schemas=${schemas} />`)}
   </details>`
