@@ -76,8 +76,8 @@ async function answerForm(fields: URLSearchParams, request: FastifyRequest, repl
   const { 'content-type': _json, ...rest } = headers
   if (body instanceof Buffer)
     return show(status, { state: { kind: 'completed', answer: parseJson(body) as Record<string, unknown> } }, rest)
-  const { code, message } = (body as NonCompleted).error
-  return show(status, { state: { kind: 'failed', code, message } }, rest)
+  const { code, message, retryable } = (body as NonCompleted).error
+  return show(status, { state: { kind: 'failed', code, message, retryable } }, rest)
 }
 
 async function outcomeOfForm(given: LookInput, request: FastifyRequest, reply: FastifyReply, api: Api) {

@@ -166,11 +166,23 @@ t.test('results and receipts in a browser', { skip: noBrowser }, async (t) => {
     const tokenOf = (id: string) => recoveryToken(system.service.api.secrets.recovery, id)
     const said = await at(failed.request_id, tokenOf(failed.request_id))
     t.match(said, /The verification failed\. Nothing was charged[\s\S]*source_http_status/)
-    t.match(said, /Page and claim Not in this answer\. The person who gave you the link knows them\. Check it again/)
+    t.match(said, /Asked again, this page ends in the same way/)
+    t.match(
+      said,
+      /Page and claim Not in this answer\. The person who gave you the link knows them\. Check another page/,
+    )
+    t.notMatch(said, 'Check it again', 'its error is not retryable')
     t.same(lastLinks, ['/try', '/verify'])
     t.same(lastFindings, [])
     const failing = tone
     t.notMatch(said, 'Search the receipts', 'it has none')
+    await system.sql(
+      `update verification_requests set error = jsonb_set(error::jsonb, '{retryable}', 'true') where id = $1`,
+      [failed.request_id],
+    )
+    const passing = await at(failed.request_id, tokenOf(failed.request_id))
+    t.match(passing, /The same may get an answer later\.[\s\S]*Check it again/)
+    t.notMatch(passing, 'Check another page')
 
     await system.sql(
       `update verification_requests set result = null, state = 'expired', body = null, settlement = null where id = $1`,

@@ -13,7 +13,9 @@ const slow = async () => {
   await held.promise
   return { body: '<title>Tides</title><p>The tide turns at noon.</p>' }
 }
-const system = await startSystem({ pages: { '/slow': slow } })
+const system = await startSystem({
+  pages: { '/slow': slow, '/gone': { status: 404, body: 'gone' }, '/away': { status: 503, body: 'away' } },
+})
 t.teardown(() => system[Symbol.asyncDispose]())
 
 const send = (fields: Record<string, string>, headers: Record<string, string> = {}) =>
@@ -48,6 +50,10 @@ t.test('without a script, the form is answered with a page', async (t) => {
   const said = await blocked.text()
   t.match(said, /There is no answer\./)
   t.notMatch(said, '<b>x</b>')
+  t.match(said, 'Name another page.')
+  const offerOf = async (path: string) => (await send({ source_url: system.site.url(path), claim })).text()
+  t.match(await offerOf('/gone'), /404[\s\S]*Asked again, this page ends in the same way\. Name another page\./)
+  t.match(await offerOf('/away'), /503[\s\S]*The same may get an answer a little later: press “Check it” again\./)
 
   t.equal((await send({ source_url, claim }, { 'sec-fetch-site': 'cross-site' })).status, 400, 'from another site')
 })

@@ -104,16 +104,20 @@ const REFUSALS: Readonly<Record<number, Refusal>> = {
   422: { title: 'The verification failed.', meaning: 'Nothing was charged for it.' },
 }
 
+/** What follows of a failed verification. */
+const FINAL = 'Asked again, this page ends in the same way: another page may bear on the claim.'
+const PASSING = 'The same may get an answer later.'
+
 /** What the service says follows for programs: when to repeat the call. */
 const firstSentence = (message: string) => message.replace(/\. .*$/s, '.')
 
 function Refused({ failure, requestId, service }: { failure: Failure } & Place): Html {
-  const { status } = failure
+  const { status, retryable } = failure
   const { title, meaning } = REFUSALS[status ?? 0] ?? {
     title: 'The result could not be fetched.',
-    meaning: 'Load the page again later.',
+    meaning: retryable ? 'Load the page again later.' : 'Loaded again, the link ends in the same way.',
   }
-  return html`<${Notice} title=${title}>${meaning}<//>
+  return html`<${Notice} title=${title}>${meaning}${status === 422 && ` ${retryable ? PASSING : FINAL}`}<//>
     <${Facts} facts=${[
       // The notice above says what was not charged.
       ['The service said', failure.message.replace(/ Nothing was charged\.$/, '')],
@@ -121,24 +125,25 @@ function Refused({ failure, requestId, service }: { failure: Failure } & Place):
       ['Request', html`<code>${requestId}</code>`],
       ['Page and claim', 'Not in this answer. The person who gave you the link knows them.'],
     ]} />
-    <${WayOn} status=${status} service=${service} />`
+    <${WayOn} failure=${failure} service=${service} />`
 }
 
 /** What the receiver of a link that shows nothing can still do, the likeliest first. */
-function WayOn({ status = 0, service }: { status: number | undefined; service: URL }): Html {
-  const again = AGAIN[status]
-  return html`<p class="actions">${!Object.hasOwn(REFUSALS, status) && html`<${LoadAgain}>Load it again<//>`}${
+function WayOn({ failure, service }: { failure: Failure; service: URL }): Html {
+  const { retryable } = failure
+  const status = failure.status ?? 0
+  const again = againAfter(status, retryable)
+  return html`<p class="actions">${!Object.hasOwn(REFUSALS, status) && retryable && html`<${LoadAgain}>Load it again<//>`}${
     again && html`<${CheckAgain} service=${service} canTry=${canTry} isQuiet=${status === 404}>${again}<//>`
   }<a class="button quiet" href="/verify">Verify a saved result</a>${
     status === 410 && html`<a class="button quiet" href="/chain">Search the receipts</a>`
   }</p>`
 }
 
-/** The words of the button to a new look, by the status of the answer. */
-const AGAIN: Readonly<Record<number, string>> = {
-  404: 'Check the page again',
-  410: 'Check the page again',
-  422: 'Check it again',
+/** The words of the button to a new look; null where there is none. */
+function againAfter(status: number, retryable: boolean): string | null {
+  if (status === 422) return retryable ? 'Check it again' : 'Check another page'
+  return status === 404 || status === 410 ? 'Check the page again' : null
 }
 
 const LoadAgain = ({ children }: { children?: Html }): Html =>

@@ -5,7 +5,8 @@ export type LookState =
   | { kind: 'stage'; stage: string }
   /** `answer`: the parsed body. */
   | { kind: 'completed'; answer: Record<string, unknown> }
-  | { kind: 'failed'; code: string; message: string }
+  /** `retryable`: the same question may get an answer later. */
+  | { kind: 'failed'; code: string; message: string; retryable: boolean }
 
 export interface LookQuestion {
   source_url: string
@@ -37,6 +38,7 @@ export async function* askLook(question: LookQuestion, signal: AbortSignal): Asy
     kind: 'failed',
     code: 'processing',
     message: 'It takes longer than usual. Ask again in a minute: it is not counted again.',
+    retryable: true,
   }
 }
 
@@ -59,10 +61,11 @@ function stateOf(line: unknown): LookState | null {
   if (typeof stage === 'string') return { kind: 'stage', stage }
   if (typeof claim_support === 'string') return { kind: 'completed', answer: line as Record<string, unknown> }
   if (status === 'pending') return null
-  const { code, message } = (error ?? {}) as { code?: unknown; message?: unknown }
+  const { code, message, retryable } = (error ?? {}) as { code?: unknown; message?: unknown; retryable?: unknown }
   return {
     kind: 'failed',
     code: String(code ?? 'unexpected_response'),
     message: String(message ?? 'The answer cannot be read.'),
+    retryable: retryable === true,
   }
 }

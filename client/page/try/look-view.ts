@@ -17,10 +17,10 @@ export interface LookAbout {
 
 export function LookView({ state, about }: { state: LookState; about: LookAbout }): Html {
   if (state.kind === 'stage') return html`<${Progress} stage=${state.stage} />`
-  if (state.kind === 'failed') return html`<${Failure} code=${state.code} message=${state.message} />`
+  if (state.kind === 'failed') return html`<${Failure} ...${state} />`
   const { claim, methodology, price } = about
   const result = cardOf({ ...state.answer, claim, methodology_version: methodology })
-  if (!result) return html`<${Failure} code="unexpected_response" message="The answer cannot be read." />`
+  if (!result) return html`<${Failure} code="unexpected_response" message="The answer cannot be read." retryable />`
   return html`<${ResultCard} result=${result} accuracy="/accuracy">
     <div class="proof"><h3>Nothing was signed</h3>
       <p>This look was free, and proves nothing to others. A verification for ${price} USDC is the same answer with a signed receipt
@@ -45,15 +45,26 @@ function Progress({ stage }: { stage: string }): Html {
   </div>`
 }
 
+type Failed = Extract<LookState, { kind: 'failed' }>
+
 /** What to do about an error, by its code. */
 const ADVICE: Readonly<Record<string, string>> = {
-  source_blocked: 'Only public pages with an address that begins with https:// are read.',
+  source_blocked: 'Only public pages with an address that begins with https:// are read. Name another page.',
   source_login_required: 'Name a page that everybody can read.',
-  source_needs_script: 'The page is empty without its scripts, which are not run.',
-  source_unsupported_type: 'Only HTML and plain text are read.',
+  source_needs_script: 'The page is empty without its scripts, which are not run. Name another page.',
+  source_unsupported_type: 'Only HTML and plain text are read. Name another page.',
   daily_limit: 'A verification that is paid for has no such limit.',
+  // Its message says it.
+  processing: '',
 }
 
-function Failure({ code, message }: { code: string; message: string }): Html {
-  return html`<${Notice} title="There is no answer.">${message} ${ADVICE[code] ?? ''}<//>`
+function adviceOn({ code, retryable }: Failed): string {
+  const known = ADVICE[code]
+  if (known !== undefined) return known
+  if (retryable) return 'The same may get an answer a little later: press “Check it” again.'
+  return code.startsWith('source_') ? 'Asked again, this page ends in the same way. Name another page.' : ''
+}
+
+function Failure(failed: Failed): Html {
+  return html`<${Notice} title="There is no answer.">${failed.message} ${adviceOn(failed)}<//>`
 }

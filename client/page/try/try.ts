@@ -60,7 +60,10 @@ function enhance(form: HTMLFormElement, place: HTMLElement) {
       for await (const state of askLook(question, signal)) show(state, about)
     } catch {
       if (signal.aborted) return
-      show({ kind: 'failed', code: 'unreachable', message: 'The service could not be reached. Try it again.' }, about)
+      show(
+        { kind: 'failed', code: 'unreachable', message: 'The service could not be reached.', retryable: true },
+        about,
+      )
     }
     place.removeAttribute('aria-busy')
   })

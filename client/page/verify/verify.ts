@@ -70,7 +70,7 @@ function Remedy({ report, service, canTry }: Pick<VerifierProps, 'service' | 'ca
     service &&
     html`<p class="actions"><${CheckAgain} service=${service} canTry=${canTry} question=${card ? questionOf(card) : {}}>${words}<//></p>`
   if (status === 'unsigned' && failure && isFailed(value))
-    return html`<div class="remedy"><p>The answer names neither the page nor the claim: the person who asked knows them.</p>${again('Check it again')}</div>`
+    return html`<div class="remedy"><p>The answer names neither the page nor the claim: the person who asked knows them.</p>${again(isRetryable(value) ? 'Check it again' : 'Check another page')}</div>`
   if (status !== 'bad' || kind === 'a file') return null
   return html`<div class="remedy"><p>Do not rely on it. Ask its sender for the file as the service made it${
     card ? ', or for the link to the result. You can also check the page again' : ''
@@ -78,6 +78,7 @@ function Remedy({ report, service, canTry }: Pick<VerifierProps, 'service' | 'ca
 }
 
 const isFailed = (value: unknown) => (value as { status?: unknown } | null)?.status === 'failed'
+const isRetryable = (value: unknown) => (value as { error?: { retryable?: unknown } } | null)?.error?.retryable === true
 
 interface IntakeProps {
   service: URL | null
