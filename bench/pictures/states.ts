@@ -72,7 +72,7 @@ export const STATES: Readonly<Record<string, State>> = {
     ),
     { status: 400 },
   ],
-  'try-switched-off': [/Nothing can be tried here/, see('/try', 'closed'), { status: 404 }],
+  'try-switched-off': [/does not offer free checks/, see('/try', 'closed'), { status: 404 }],
 
   'result-supports': [/The page says so/, result('supports')],
   'result-contradicts': [/The page says otherwise/, result('contradicts')],

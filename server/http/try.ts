@@ -15,11 +15,12 @@ import { findSample } from '../looks/samples.ts'
 import { type Call, MAX_WAIT_SECONDS } from '../operation.ts'
 import { openSite } from '../pages/layout.ts'
 import { samplePage } from '../pages/sample-page.ts'
-import { type TryPageParts, tryExamples, tryPage } from '../pages/try-page.ts'
+import { noTryPage, type TryPageParts, tryExamples, tryPage } from '../pages/try-page.ts'
 import { failureBody } from '../verification/answer-body.ts'
 import { describeCapabilities } from '../verification/offer/capabilities.ts'
+import { describeOffer } from '../verification/offer/offer.ts'
 import { requireSameOrigin } from './operator-session.ts'
-import { sendPage } from './page-answers.ts'
+import { asksForHtml, sendPage } from './page-answers.ts'
 import { type HttpAnswer, renderVerificationError } from './verification.ts'
 
 const JSON_TYPE = 'application/json'
@@ -33,8 +34,8 @@ export async function mountTry(app: FastifyInstance, api: Api) {
     config: { operation },
     onRequest: (request: FastifyRequest) => api.limits.spend(request.ip),
   })
-  app.get('/try', page('try_page'), async (_request, reply) => {
-    if (!api.config.try.enabled) throw nothingToTry()
+  app.get('/try', page('try_page'), async (request, reply) => {
+    if (!api.config.try.enabled) return refuse(request, reply, api)
     return sendPage(reply, tryPage(await openSite(api), await partsOf(api)), { forms: true })
   })
   app.get<{ Params: { name: string } }>('/samples/:name', page('sample_page'), async ({ params }, reply) => {
@@ -60,7 +61,7 @@ export async function mountTry(app: FastifyInstance, api: Api) {
 /** The form of a browser without a script: the answer is a page, with the status that JSON would have. */
 async function answerForm(fields: URLSearchParams, request: FastifyRequest, reply: FastifyReply, api: Api) {
   requireSameOrigin(request)
-  if (!api.config.try.enabled) throw nothingToTry()
+  if (!api.config.try.enabled) return refuse(request, reply, api)
   const site = await openSite(api)
   const example = tryExamples(site).find(({ name }) => name === fields.get('example'))
   const given = {
@@ -93,7 +94,14 @@ async function partsOf(api: Api): Promise<TryPageParts> {
   return { capabilities: await describeCapabilities(api), perDay: api.config.try.perAddress }
 }
 
-const nothingToTry = () => new AppError('not_found', 'Nothing can be tried here: TRY_ENABLED is false.')
+/** Where nothing can be tried: a visitor reads what to do instead, and a program the setting. */
+async function refuse({ headers }: FastifyRequest, reply: FastifyReply, api: Api) {
+  if (!asksForHtml(headers.accept)) throw new AppError('not_found', 'Nothing can be tried here: TRY_ENABLED is false.')
+  const { closed } = describeOffer(api.config)
+  return sendPage(reply, noTryPage(await openSite(api), await describeCapabilities(api), closed !== null), {
+    status: 404,
+  })
+}
 
 async function answerLook(request: FastifyRequest, reply: FastifyReply, api: Api) {
   if (!FAILURES_IN_LINES.test(request.headers.accept ?? '')) return answerWithStatus(request, reply, api)

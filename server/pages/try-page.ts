@@ -52,3 +52,16 @@ export function tryPage(site: Site, { capabilities, perDay, given, problems, sta
         Programs send the same to <code>POST /try</code>: <a href="/guide/try">how, and within which limits</a>.</p>`,
   })
 }
+
+/** The same address where nothing is tried. @param isClosed nothing is sold either */
+export function noTryPage(site: Site, { price }: Pick<Capabilities, 'price'>, isClosed: boolean): string {
+  return renderPage(site, {
+    title: 'No free checks here',
+    path: '/try',
+    description: 'This service does not offer free checks.',
+    unlisted: true,
+    body: html`<h1>No free checks here</h1>
+      <p class="lead">This service does not offer free checks. ${isClosed ? 'Verifications are not sold at present either.' : `A verification costs ${price.usd} ${price.currency}, and you need no account.`}</p>
+      <p class="actions">${!isClosed && html`<a class="button" href="/guide/buying">Buy a verification</a>`}<a class=${isClosed ? 'button' : 'button quiet'} href="/guide/operations">Run a service of your own</a><a class="button quiet" href="/">To the front page</a></p>`,
+  })
+}

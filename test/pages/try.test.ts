@@ -62,6 +62,25 @@ t.test('switched off, no page has the form', async (t) => {
   await using off = await system.openTwin({}, { TRY_ENABLED: 'false' })
   const read = (path: string) => fetch(new URL(path, off.address), { headers: { accept: BROWSER } })
   for (const path of ['/try', '/samples/museum-hours']) t.equal((await read(path)).status, 404, path)
+  const page = await (await read('/try')).text()
+  t.match(page, 'This service does not offer free checks. A verification costs')
+  t.match(page, '<a class="button" href="/guide/buying">Buy a verification</a>')
+  t.match(page, 'Run a service of your own')
+  t.notMatch(page, 'TRY_ENABLED', 'a visitor sets nothing')
+  const posted = await fetch(new URL('/try', off.address), {
+    method: 'POST',
+    headers: { accept: BROWSER, 'content-type': 'application/x-www-form-urlencoded' },
+    body: 'claim=x',
+  })
+  t.equal(posted.status, 404)
+  t.match(await posted.text(), 'This service does not offer free checks.')
+  const message = 'Nothing can be tried here: TRY_ENABLED is false.'
+  const error = { error: { code: 'not_found', message, retryable: false } }
+  t.equal(await (await fetch(new URL('/try', off.address))).text(), JSON.stringify(error), 'programs get the setting')
+  await using closed = await system.openTwin({}, { TRY_ENABLED: 'false', VERIFICATION_ENABLED: 'false' })
+  const neither = await (await fetch(new URL('/try', closed.address), { headers: { accept: BROWSER } })).text()
+  t.match(neither, 'does not offer free checks. Verifications are not sold at present either.')
+  t.notMatch(neither, 'Buy a verification')
   for (const path of ['/verify', `/results/${randomUUID()}`])
     t.notMatch(await (await read(path)).text(), 'data-can-try', `${path} leads nobody there`)
   const front = await (await read('/')).text()
