@@ -48,6 +48,19 @@ t.test('docs/accuracy.md is what `npm run eval -- --save` writes beside docs/acc
       t.ok(document?.includes(named), named)
 })
 
+t.test('in a block of code, a comment stands above what it is about, because a line with both is cut or wraps', (t) => {
+  const beside = inDocuments((text) =>
+    [...text.matchAll(/^ *```(?:sh|ts|js|yaml|python)\n([\s\S]*?)^ *```$/gm)].flatMap(([, code = '']) =>
+      code.split('\n').filter((line) => /^\s*[^\s#/].*\S(\s{2,}(#|\/\/)| \/\/) /.test(line) && isLong(line)),
+    ),
+  )
+  t.same(beside, [])
+  t.end()
+})
+
+/** Wider than a block of code of the guide in a usual window. */
+const isLong = (line: string) => line.length > 72
+
 t.test('docs/methodology.md explains every risk flag and the versions in force', async (t) => {
   const rows = [...tableOf('docs/methodology.md', 'risk flags').matchAll(/^\| `(\w+)` \| (\w+) \| (.+) \|$/gm)]
   t.same(

@@ -34,7 +34,7 @@ const PAGES = [...new Set([...FIRST, ...globSync('docs/guide/*.md', { cwd: ROOT 
 const NOT_RUN: Readonly<Record<string, string>> = {
   'npm install && npm run demo': 'needs the registry; test/demo.test.ts runs the demo',
   'npm install && npm test': 'needs the registry, and would run this test',
-  'npm start ': 'would start a second service; the last line of "A page of your own" starts one in the same way',
+  'npm start': 'would start a second service; the last line of "A page of your own" starts one in the same way',
   'ANTHROPIC_API_KEY=... npm start': 'needs a secret',
   'OPENAI_BASE_URL=http://127.0.0.1:11434': 'needs a model server',
   'npm install countersign-sdk': 'needs the registry; test/client/install.test.ts installs the packed library',
