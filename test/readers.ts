@@ -10,6 +10,7 @@ import { readWarc } from '../client/evidence/warc.ts'
 import { readZip } from '../client/evidence/zip.ts'
 import { canonicalJson, parseJson } from '../client/json.ts'
 import { examine } from '../client/page/verify/examine.ts'
+import { LEASES } from '../client/page/verify/lease-kinds.ts'
 import { findCitations } from '../client/report/citations.ts'
 import { MAX_REPORT } from '../client/report/complexity.ts'
 import { readHtml } from '../client/report/html.ts'
@@ -243,7 +244,7 @@ export const readers: Readonly<Record<string, Reader>> = {
   'files dropped on /verify': {
     limit: 4_194_304,
     inputs: { ...files, ...generated },
-    read: (text) => examine(chunksOf(text), { pinned: [], published: null }),
+    read: (text) => examine(chunksOf(text), { pinned: [], published: null }, LEASES),
   },
   'files of `countersign verify`': {
     limit: 4_194_304,

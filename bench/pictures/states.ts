@@ -104,8 +104,16 @@ export const STATES: Readonly<Record<string, State>> = {
   'verify-claims': [/3 claims/, verify(bought('claims'))],
   'verify-failed': [/Nothing to verify/, verify(bought('failed-status'))],
   'verify-lease': [
-    /This is a lease[\s\S]*Genuine: signed by this service/,
+    /This is a lease[\s\S]*Genuine: signed by this service\s+In force until/,
     verify(async (world) => JSON.stringify(await (await world.account()).renew())),
+  ],
+  'verify-lease-revoked': [
+    /Revoked on/,
+    verify(async (world) => JSON.stringify(await (await world.account()).revoked())),
+  ],
+  'verify-lease-revocation': [
+    /the revocation of a lease[\s\S]*Genuine/,
+    verify(async (world) => JSON.stringify((await world.account()).revocation)),
   ],
   'verify-lease-lapsed': [
     /no longer in force/,
@@ -114,7 +122,7 @@ export const STATES: Readonly<Record<string, State>> = {
   'verify-receipt': [/Genuine/, verify(() => '1')],
   'verify-alert': [/an alert[\s\S]*Genuine/, verify(alertText, { pins: alert.options.keys })],
   'verify-chain': [/export of the whole chain[\s\S]*Genuine/, verify(() => LOG, { pins: vectors('log').keys.keys })],
-  'verify-citations-report': [/It cannot be checked|Not genuine/, verify(async (world) => (await world.check()).json)],
+  'verify-citations-report': [/the report of a check/, verify(async (world) => (await world.check()).json)],
   'verify-evidence-package': [
     /an evidence package/,
     see(

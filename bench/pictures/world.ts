@@ -189,7 +189,7 @@ export function openWorld(opened: AsyncDisposableStack) {
   }
 }
 
-/** An account with something in every section. Returns its API key, and what renews one of its leases. */
+/** An account with something in every section. Returns its API key, and its leases: one that is renewed, and one that was revoked. */
 async function fillAccount(system: System, buy: (name: Order) => Promise<Bought>) {
   const { site, sql } = system
   const baseUrl = system.url('/')
@@ -219,7 +219,8 @@ async function fillAccount(system: System, buy: (name: Order) => Promise<Bought>
 
   const grant = (agent: string, ttl_s: number) => client.grantLease({ agent, action: 'pay', lim: 'usd<=20', ttl_s })
   await grant('agent-lapsed', 1)
-  await client.revokeLease({ lease_id: (await grant('agent-revoked', 3600)).lease.lease_id })
+  const { lease_id } = (await grant('agent-revoked', 3600)).lease
+  const revocation = await client.revokeLease({ lease_id })
   await grant('agent-overdue', 3600)
   for (let n = 0; n < 60; n++)
     await client.createReceipt({ subject_sha256: String(n % 59).padStart(64, '0'), label: n % 3 ? `file ${n}` : null })
@@ -246,7 +247,8 @@ async function fillAccount(system: System, buy: (name: Order) => Promise<Bought>
     await checkCitation({ watch_id: String(id) }, system.service.work, new AbortController().signal)
   const { lease } = await grant('agent-7', 3600)
   // One that is not renewed is in force for half a minute.
-  return { apiKey, renew: () => client.renewLease({ lease_id: lease.lease_id }) }
+  const renew = () => client.renewLease({ lease_id: lease.lease_id })
+  return { apiKey, renew, revocation, revoked: () => client.getLease({ lease_id }) }
 }
 
 /** 30 days with two bad ones, figures of a week, and requests that failed and ended. */

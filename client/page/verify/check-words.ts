@@ -115,6 +115,7 @@ export const CHECK_WORDS: Readonly<Record<string, CheckWords>> = {
     'The lease is signed, unchanged and in force now.',
     'The lease is not one that a gateway would accept now.',
   ),
+  revocation: words('The revocation is signed, and unchanged.', 'The revocation was changed after it was signed.'),
   message_headers: words('Its headers are complete.', 'A header is missing, repeated or malformed.'),
   message_signature: words(
     'The service sent exactly this message.',
@@ -139,8 +140,5 @@ export const LEASE_WORDS: Readonly<Record<string, string>> = {
   bad_signature: 'The lease was changed after it was signed, or it was signed with another key.',
   altered: 'The readable copy of the lease was changed. The signed bytes say something else.',
   untrusted_key: 'The key that signed it is not one that is trusted here.',
-  ended: 'The service says that it was revoked, or that it is not renewed.',
   clock_skewed: 'It was signed in what is the future by the clock of this computer.',
-  expired: 'It is genuine, but it has expired. It cannot be renewed.',
-  recheck_passed: 'It is genuine, but it has to be renewed before an agent may act on it.',
 }

@@ -3,7 +3,7 @@
 import { useEffect, useMemo, useState } from 'preact/hooks'
 import { UsageError } from '../../arguments.ts'
 import { html } from '../html.ts'
-import { examine, type Report } from './examine.ts'
+import { examine, type Kind, type Report } from './examine.ts'
 import { type PublishedKey, readKeyList, readPins } from './trust.ts'
 
 export interface Source {
@@ -15,6 +15,7 @@ interface Task {
   source: Source | null
   pinned: readonly PublishedKey[]
   published: readonly PublishedKey[] | null
+  kinds?: readonly Kind[]
 }
 
 /** The field for the keys that the reader trusts. They stay in the page. */
@@ -60,7 +61,7 @@ async function fetchKeys(service: URL): Promise<readonly PublishedKey[]> {
  * Examines the source again whenever the keys change. `report` is of this very task: while it is examined, `isBusy` is true and
  * there is no report, so that what is shown never belongs to another file or to other keys.
  */
-export function useReport({ source, pinned, published }: Task, isWaiting: boolean) {
+export function useReport({ source, pinned, published, kinds }: Task, isWaiting: boolean) {
   const [made, setMade] = useState<{ of: object; report: Report | null }>()
   const [progress, setProgress] = useState('')
   const task = useMemo(() => ({ source, pinned, published, isWaiting }), [source, pinned, published, isWaiting])
@@ -74,7 +75,7 @@ export function useReport({ source, pinned, published }: Task, isWaiting: boolea
       setProgress(said)
       setMade({ of: task, report })
     }
-    examine(() => inSteps(source.blob, onProgress), { pinned, published }).then(
+    examine(() => inSteps(source.blob, onProgress), { pinned, published }, kinds).then(
       (report) => end(report, ''),
       (error: Error) => end(null, `It cannot be checked: ${error.message}`),
     )

@@ -1,9 +1,7 @@
 // Describes in words what a file claims to be, before anything is proved: the facts at the top of a report.
-import { decodeBase64 } from '../../bytes.ts'
 import { EXPORT_MARK } from '../../chain/export.ts'
 import { describeDocument, inWords } from '../../document-words.ts'
 import { parseJson } from '../../json.ts'
-import type { Lease } from '../../lease.ts'
 import { attestationIn } from './bytes-behind.ts'
 
 export type Fact = readonly [name: string, value: string]
@@ -22,15 +20,13 @@ function factsOf(value: unknown, text: string): Fact[] {
   const { words, failure } = describeDocument(text)
   if (failure) return [...Object.entries(words), ...failureFacts(value as FailedAnswer)]
   if (Object.keys(words).length > 0) return [...Object.entries(words), ...signedFacts(value)]
-  const lease = leaseIn(value)
-  if (lease) return leaseFacts(lease)
   const { type, data, attestations } = (value ?? {}) as Record<string, unknown>
   if (typeof type === 'string' && data) return alertFacts(value as AlertBody)
   const list = Array.isArray(value) ? value : attestations
   return Array.isArray(list) ? chainFacts(list.length, list[0], list.at(-1)) : receiptFacts(value)
 }
 
-const when = (ms: number) => (Number.isFinite(ms) ? inWords.format(new Date(ms)) : 'not a time')
+export const when = (ms: number) => (Number.isFinite(ms) ? inWords.format(new Date(ms)) : 'not a time')
 
 function signedFacts(value: unknown): Fact[] {
   const { ts_ms } = attestationIn(value)
@@ -109,28 +105,4 @@ function alertFacts({ type, timestamp, data }: AlertBody): Fact[] {
     ['Raised on', when(Date.parse(timestamp))],
     ...simple.slice(0, 8).map(([name, value]) => [name.replaceAll('_', ' '), String(value)] as const),
   ]
-}
-
-function leaseFacts({ account, agent, action, lim, granted_ms, expires_ms, recheck_by_ms }: Lease): Fact[] {
-  return [
-    ['Agent', agent],
-    ['May', action],
-    ['Within', lim || 'no stated limits'],
-    ['Granted by', account],
-    ['Granted on', when(granted_ms)],
-    ['Renew before', when(recheck_by_ms)],
-    ['Ends', when(expires_ms)],
-  ]
-}
-
-/** The lease in an answer of the service, read from the signed bytes; null for anything else. */
-export function leaseIn(value: unknown): Lease | null {
-  const { canonical_lease_base64 } = (value ?? {}) as { canonical_lease_base64?: unknown }
-  if (typeof canonical_lease_base64 !== 'string') return null
-  try {
-    const lease = parseJson(new TextDecoder().decode(decodeBase64(canonical_lease_base64) ?? new Uint8Array()))
-    return typeof lease === 'object' && lease !== null && 'lease_id' in lease ? (lease as Lease) : null
-  } catch {
-    return null
-  }
 }

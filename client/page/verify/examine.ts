@@ -6,22 +6,24 @@ import type { Check, Verification } from '../../checks.ts'
 import { verifyDocument } from '../../document.ts'
 import { describeDocument, KeptText } from '../../document-words.ts'
 import { parseJson } from '../../json.ts'
-import { verifyLease } from '../../lease.ts'
 import { checkBody, checkMessage, isAlert, type MessageVerification, readMessage } from './alert-message.ts'
 import { attestationIn } from './bytes-behind.ts'
-import { describe, type Fact, leaseIn } from './describe.ts'
-import { type PublishedKey, type Ring, ringsOf, type Trust, type Voucher } from './trust.ts'
+import { checkReportIn } from './check-report.ts'
+import { describe, type Fact } from './describe.ts'
+import type { LeaseVerification, Term } from './lease-check.ts'
+import { type Ring, ringsOf, type Trust, type Voucher } from './trust.ts'
 
 /**
  * - `good`: every check passed with a key that the reader pinned.
  * - `published`: every check passed with a key that the service of this page publishes.
  * - `stranger`: unchanged since it was signed, but the key is not known here.
+ * - `keyless`: it names its key by a number alone, or not at all, and no key here is that one; nothing can be checked.
  * - `lapsed`: genuine, but no longer in force (leases only).
  * - `bad`: changed, or not what it says.
- * - `unsigned`: an answer without a receipt, so there is nothing to verify.
+ * - `unsigned`: an answer without a receipt, or the report of a check, so there is nothing to verify.
  * - `unread`: an evidence package, which other programs check.
  */
-export type Status = 'good' | 'published' | 'stranger' | 'lapsed' | 'bad' | 'unsigned' | 'unread'
+export type Status = 'good' | 'published' | 'stranger' | 'keyless' | 'lapsed' | 'bad' | 'unsigned' | 'unread'
 
 export interface Report {
   /** E.g. `a completed result`. */
@@ -31,8 +33,10 @@ export interface Report {
   checks: Check[]
   /** The parsed value; undefined for text that is not JSON, and for files too long to keep. */
   value: unknown
-  /** For `unsigned`: why there is nothing to verify. */
+  /** Of an answer without a receipt: why there is nothing to verify. */
   failure: string | null
+  /** Of a lease that is genuine, and of a revocation. */
+  term?: Term | undefined
   /** The key that signed a message; else the one that the thing names, and null where it names none. */
   key: { id: number; hex: string | null; status: KeyStatus } | null
 }
@@ -42,26 +46,31 @@ export type KeyStatus = 'pinned' | 'published' | 'unpinned' | 'unknown'
 
 /**
  * @param chunks the bytes; they are asked for once for each list of keys that is tried
+ * @param kinds what is recognised beside documents and alerts
  * @param now milliseconds, for leases
  */
 export async function examine(
   chunks: () => AsyncIterable<Uint8Array>,
   trust: Trust,
+  kinds: readonly Kind[] = [],
   now = Date.now(),
 ): Promise<Report> {
-  const subject = await identify(chunks)
+  const subject = await identify(chunks, kinds)
   if (subject.text.startsWith(ZIP_MARK)) return { ...PACKAGE, facts: [], checks: [], value: undefined, key: null }
   const { failure } = describeDocument(subject.text)
   const { value, kind } = subject
-  const facts = describe(value, subject.text)
+  const facts = subject.facts ?? describe(value, subject.text)
   const named = { kind, facts, value, failure }
-  if (failure && !subject.isLease) return { ...named, status: 'unsigned', checks: [], key: null }
+  if (failure && subject.keyId === null) return { ...named, status: 'unsigned', checks: [], key: null }
+  if (checkReportIn(value)) return { ...named, kind: CHECK_REPORT, status: 'unsigned', checks: [], key: null }
   const judged = await judge(subject, trust, now)
   return { ...named, ...judged, kind: judged.kind ?? kind }
 }
 
 /** How a ZIP file begins. Evidence packages are such files, and nothing else that the service makes. */
 const ZIP_MARK = 'PK\u0003\u0004'
+
+const CHECK_REPORT = 'the report of a check'
 
 /** Checking one needs the code of the service and the verifier, so a person is told what does. */
 const PACKAGE = { kind: 'an evidence package', status: 'unread', failure: null } as const
@@ -70,13 +79,19 @@ interface Subject {
   kind: string
   text: string
   value: unknown
-  isLease: boolean
+  /** Of a thing that names the number of its key alone. */
+  keyId: number | null
+  /** Null where they are read as those of any file. */
+  facts: Fact[] | null
   /** It names its key itself, so that its own key can be tried. Leases and messages name none. */
   namesKey: boolean
-  verify(ring: Omit<Ring, 'voucher'>, now: number): Promise<MessageVerification & { kind?: string; lapsed?: boolean }>
+  verify(ring: Omit<Ring, 'voucher'>, now: number): Promise<MessageVerification & LeaseVerification & { kind?: string }>
 }
 
-async function identify(chunks: () => AsyncIterable<Uint8Array>): Promise<Subject> {
+/** Recognises a thing of one kind, which has no receipt. */
+export type Kind = (value: unknown) => (Pick<Subject, 'kind' | 'keyId' | 'facts' | 'verify'> & { keyId: number }) | null
+
+async function identify(chunks: () => AsyncIterable<Uint8Array>, kinds: readonly Kind[]): Promise<Subject> {
   const kept = new KeptText()
   const head: Uint8Array[] = []
   for await (const chunk of kept.through(chunks())) if (head.length < 2) head.push(chunk)
@@ -84,17 +99,13 @@ async function identify(chunks: () => AsyncIterable<Uint8Array>): Promise<Subjec
   const text = kept.text() || new TextDecoder().decode(joinBytes(head))
   const message = readMessage(text)
   const value = parsed(message ? message.body : text)
-  const base = { text, value, isLease: false, namesKey: !message }
+  const base = { text, value, keyId: null, facts: null, namesKey: !message }
   if (message) return { ...base, kind: 'an alert', verify: async ({ keys }) => checkMessage(message, keys) }
   if (isAlert(value)) return { ...base, kind: 'an alert', verify: async ({ keys }) => checkBody(value, keys) }
-  if (leaseIn(value))
-    return {
-      ...base,
-      kind: 'a lease',
-      isLease: true,
-      namesKey: false,
-      verify: async (ring, now) => checkLease(value, ring.keys, now),
-    }
+  for (const kind of kinds) {
+    const found = kind(value)
+    if (found) return { ...base, ...found, namesKey: false }
+  }
   return { ...base, kind: 'a file', verify: (ring) => checkDocument(chunks(), text, value, ring) }
 }
 
@@ -112,19 +123,7 @@ async function checkDocument(
   return { ok, checks, kind: text.startsWith(EXPORT_MARK) ? 'an export of the whole chain' : kind }
 }
 
-/** The report says for whom and for what it was granted; only its gateway can decide whether that is right. */
-function checkLease(value: unknown, keys: readonly PublishedKey[], now: number) {
-  const lease = leaseIn(value)
-  const { account = '', agent = '', action = '' } = lease ?? {}
-  const verdict = verifyLease(value, { keys, account, agent, action, now })
-  if (verdict.ok) return { ok: true, checks: [{ name: 'lease', ok: true }] }
-  const { reason, detail } = verdict
-  const lapsed = reason === 'expired' || reason === 'recheck_passed'
-  const name = reason === 'untrusted_key' ? 'trusted_key' : 'lease'
-  return { ok: false, lapsed, checks: [{ name, ok: false, detail: `${reason}: ${detail}` }] }
-}
-
-type Judgement = Pick<Report, 'status' | 'checks' | 'key'> & { kind?: string }
+type Judgement = Pick<Report, 'status' | 'checks' | 'key' | 'term'> & { kind?: string }
 
 async function judge(subject: Subject, trust: Trust, now: number): Promise<Judgement> {
   const own = ownKey(subject)
@@ -139,12 +138,13 @@ async function judge(subject: Subject, trust: Trust, now: number): Promise<Judge
   const last = tried.at(-1) ?? first
   if (knowsKey(last.verdict)) {
     const isUnpinned = last.voucher === 'published' && trust.pinned.length > 0
-    const { kind, checks, ok, lapsed, signer } = last.verdict
+    const { kind, checks, ok, lapsed, signer, term } = last.verdict
     const shown = signer ? { id: signer.key_id, hex: signer.pubkey_hex } : own
     const key = shown && { ...shown, status: isUnpinned ? ('unpinned' as const) : (last.voucher as KeyStatus) }
-    if (!ok) return { kind, checks, key, status: lapsed ? 'lapsed' : 'bad' }
-    if (isUnpinned) return { kind, checks: distrusted(first.verdict.checks, checks), key, status: 'stranger' }
-    return { kind, checks, key, status: last.voucher === 'pinned' ? 'good' : 'published' }
+    if (!ok && !lapsed) return { kind, checks, key, status: 'bad' }
+    if (isUnpinned) return { kind, checks: distrusted(first.verdict.checks, checks), key, status: 'stranger', term }
+    if (lapsed) return { kind, checks, key, status: 'lapsed', term }
+    return { kind, checks, key, status: last.voucher === 'pinned' ? 'good' : 'published', term }
   }
   const key = own && { ...own, status: 'unknown' as const }
   // The file's own key shows whether anything was changed since; it says nothing about who signed.
@@ -154,7 +154,7 @@ async function judge(subject: Subject, trust: Trust, now: number): Promise<Judge
       : null
   if (!alone) {
     const isOnlyKey = first.verdict.checks.every(({ ok, name }) => ok || KEY_CHECKS.includes(name))
-    return { ...first.verdict, key, status: isOnlyKey ? 'stranger' : 'bad' }
+    return { ...first.verdict, key, status: isOnlyKey ? 'keyless' : 'bad' }
   }
   const checks = distrusted(first.verdict.checks, alone.checks)
   return { kind: alone.kind, checks, key, status: alone.ok ? 'stranger' : 'bad' }
@@ -170,11 +170,8 @@ function distrusted(trusted: readonly Check[], own: readonly Check[]): Check[] {
   return own.map((check) => findings.get(check.name) ?? check)
 }
 
-function ownKey({ value, isLease, text }: Subject): { id: number; hex: string | null } | null {
-  if (isLease) {
-    const lease = leaseIn(value)
-    return lease && { id: lease.key_id, hex: null }
-  }
+function ownKey({ value, keyId, text }: Subject): { id: number; hex: string | null } | null {
+  if (keyId !== null) return { id: keyId, hex: null }
   const first = text.startsWith(EXPORT_MARK) ? parsed(text.split('\n')[1] ?? '') : firstOf(value)
   if (typeof first !== 'object' || first === null) return null
   const { key_id, pubkey_hex } = attestationIn(first)

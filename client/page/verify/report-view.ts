@@ -3,7 +3,7 @@
 import { useMemo } from 'preact/hooks'
 import type { Check } from '../../checks.ts'
 import { type Html, html } from '../html.ts'
-import { Badge, Code, Facts, type Tone, toneClass } from '../parts.ts'
+import { Badge, Facts, type Tone, toneClass } from '../parts.ts'
 import { cardOf } from '../result/card-result.ts'
 import { Mark, WholeText } from '../result/quotes-view.ts'
 import { ResultCard } from '../result/result-card.ts'
@@ -16,7 +16,9 @@ export interface ReportProps {
   report: Report
   /** Address of the service that served the page; null for the file that works from disk. */
   service: URL | null
-  /** What to do about a result that is not genuine. */
+  /** Until when it is in force. */
+  term?: Html
+  /** What to do about what is not genuine, or is not checked here. */
   remedy?: Html
 }
 
@@ -24,13 +26,12 @@ export interface ReportProps {
  * Of a result that is proved, the verdict comes first and its proof last. Of any other, and of a changed one in particular, the reader
  * learns first why it is not proved.
  */
-export function ReportView({ report, service, remedy }: ReportProps): Html {
+export function ReportView({ report, service, term, remedy }: ReportProps): Html {
   const { status, facts, value } = report
   const result = useMemo(() => cardOf(value), [value])
   const isProved = status === 'good' || status === 'published'
   if (!result)
-    return html`<div class="report"><${Standing} report=${report} service=${service} isFirst />${remedy}
-      ${status === 'unread' && html`<${Replay} service=${service} />`}
+    return html`<div class="report"><${Standing} report=${report} service=${service} term=${term} isFirst />${remedy}
       ${facts.length > 0 && html`<section aria-label="What it says"><h3>${isProved || status === 'lapsed' ? 'What it says' : SAID}</h3><${Facts} facts=${facts} /></section>`}
       <${Proof} report=${report} service=${service} /></div>`
   const marks = status === 'bad' ? changedParts(report.checks) : undefined
@@ -63,15 +64,31 @@ function receiptFacts({ status, facts, value }: Report, service: URL | null): (r
   return facts.filter(([name]) => !ON_CARD.test(name)).map(([name, words]) => [name, linked(name, words)])
 }
 
-const LIMITS =
-  'A check shows who signed what, when, and that it is unchanged. It does not show that the claim is true, nor that the page ' +
-  'says the same today.'
+const SIGNED = 'A check shows who signed what, when, and that it is unchanged. It does not show '
+const OF_RECEIPT = `${SIGNED}what the digest is of, nor that what it is of is true.`
+const OF_CHAIN =
+  'A check shows that the receipts follow each other, unchanged. It does not show what their digests are of.'
+
+/** What the checks do not show, by the kind of what was checked. A check of anything else shows nothing. */
+const LIMITS: Readonly<Record<string, string>> = {
+  'a completed result': `${SIGNED}that the claim is true, nor that the page says the same today.`,
+  'the receipt of a purchase': `${SIGNED}what the result says; the result itself can be checked here too.`,
+  'a lease': `${SIGNED}whether the lease was revoked since: only the service knows, and then refuses to renew it.`,
+  'the revocation of a lease': `${SIGNED}that every gateway knows of it: offline, one may accept the lease 30 seconds longer.`,
+  'an alert': `${SIGNED}what has happened since.`,
+  'a receipt': OF_RECEIPT,
+  'an attestation': OF_RECEIPT,
+  'consecutive attestations': OF_CHAIN,
+  'a page of the chain': OF_CHAIN,
+  'an export of the whole chain': OF_CHAIN,
+}
 
 /** None of them is the colour of a verdict. */
 const TONES: Record<Status, Tone> = {
   good: 'proved',
   published: 'proved',
   stranger: 'plain',
+  keyless: 'plain',
   lapsed: 'plain',
   bad: 'refuted',
   unsigned: 'plain',
@@ -82,6 +99,7 @@ export const HEADLINES: Record<Status, string> = {
   good: 'Genuine',
   published: 'Genuine: signed by this service',
   stranger: 'Unchanged, but signed with an unknown key',
+  keyless: 'Not checked: its key is not known here',
   lapsed: 'Genuine, but no longer in force',
   bad: 'Not genuine',
   unsigned: 'Nothing to verify',
@@ -99,7 +117,7 @@ function outcomeOf({ status, kind, checks, failure }: Report): string {
   const passed = checks.filter(({ ok }) => ok).length
   const unrun = checks.filter(wasNotRun).length
   const [all, failed] = [checks.length, checks.length - passed - unrun]
-  if (all === 0 || failure || kind === 'a file' || status === 'lapsed') return ''
+  if (all === 0 || failure || kind === 'a file' || status === 'lapsed' || status === 'keyless') return ''
   if (failed === 0 && unrun === 0) return all === 1 ? 'the check passed.' : `all ${all} checks passed.`
   if (failed === 0) return `${passed} of ${all} checks passed; ${unrun} could not be made.`
   if (status === 'stranger') return `${passed} of ${all} checks passed, but not that of the key.`
@@ -124,18 +142,20 @@ function showChecks({ currentTarget }: { currentTarget: Element }) {
 }
 
 /** Whether it is genuine, and why or why not. @param isFirst it stands above all else, so that it says how many checks passed */
-function Standing({ report, service, isFirst = false }: ReportProps & { isFirst?: boolean }): Html {
+function Standing({ report, service, term, isFirst = false }: ReportProps & { isFirst?: boolean }): Html {
   const { status, kind, failure } = report
   const outcome = isFirst ? outcomeOf(report) : ''
   return html`<header class=${`standing ${toneClass(TONES[status])}`.trim()}>
     <p class="kind">${status === 'bad' && kind !== 'a file' && !failure ? 'It says that it is' : 'This is'} ${failure ?? (kind === 'a file' ? 'nothing that this page knows' : kind)}.</p>
     <h2 id="standing" tabindex="-1">${headlineOf(report)}</h2>
+    ${term}
     ${outcome && html`<${Outcome} words=${outcome} link="See the checks" />`}
     <${Summary} report=${report} service=${service} />
   </header>`
 }
 
 function Summary({ report, service }: ReportProps): Html {
+  const { failure } = report
   const host = service?.host
   switch (report.status) {
     case 'good':
@@ -146,10 +166,16 @@ function Summary({ report, service }: ReportProps): Html {
     case 'stranger':
       return html`<p>Nothing was changed since it was signed. But the key is not one that you pinned
         ${host ? ` or that ${host} publishes` : ''}: anyone can make a key and sign with it.</p>`
+    case 'keyless':
+      return html`<p>Without its key not even a change would show. Pin the keys of the service that is said to have made it.</p>`
+    case 'lapsed':
+      return html`<p>It is unchanged since it was signed, with a key that ${report.key?.status === 'pinned' ? 'you pinned' : `${host ?? 'this service'} publishes as its own`}.</p>`
     case 'unread':
       return html`<p>A package holds what was read, byte for byte. A program does the whole verification again from it, offline; the steps are
         below. This page checks the result that belongs to it.</p>`
     case 'unsigned':
+      if (!failure)
+        return html`<p>Nobody signs the report of a check: anyone can write such a file, so it proves nothing, whatever it says.</p>`
       return html`<p>This answer of the service has no receipt, so no key vouches for it.</p>`
     default:
       return html`<ul>${faultsOf(report.checks).map((fault) => html`<li key=${fault}>${fault}</li>`)}</ul>`
@@ -166,41 +192,22 @@ function leaseFault({ detail = '' }: Check): string {
   return LEASE_WORDS[detail.split(':')[0] ?? ''] ?? wordsOf('lease').fails
 }
 
-/** What to do with an evidence package. */
-function Replay({ service }: Pick<ReportProps, 'service'>): Html {
-  const at = service?.origin ?? 'https://service.example'
-  return html`<section class="replay" aria-labelledby="replay"><h3 id="replay">How to check it</h3>
-    <ol>
-      <li>Have its result beside it. The holder of the token of the purchase fetches both:
-        <${Code} label="Fetch the package and its result" text=${`countersign recover ${at} REQUEST_ID --token token.txt --evidence package.wacz > result.json`} /></li>
-      <li>Save the keys of the service, best from a source that is not the sender of the package:
-        <${Code} label="Save the keys" text=${`curl -s ${at}/v1/keys > keys.json`} /></li>
-      <li>Do the verification again. It needs no network:
-        <${Code} label="Replay the package" text="countersign replay package.wacz result.json --keys keys.json" /></li>
-      <li>Read its lines, one for each step. <code>ok</code>: it is proved, and the line says what. <code>FAIL</code>: it differs, and the
-        line says how; then the package does not prove the result. <code>--</code>: it was not checked, and the line says why. The first steps prove that the package
-        is whole and signed, the next that its bytes are the ones that were read, the last that they give this text, these quotes and this verdict.</li>
-    </ol>
-    <p>The result itself can be checked here: choose it above.${
-      service &&
-      html` <a href=${new URL('guide/auditing#redo-a-verification-offline', service).href}>What each step proves</a>`
-    }</p></section>`
-}
-
 /** Whose key it is, and every check. */
 function Proof({ report, service }: ReportProps): Html {
-  const { key, checks, status, value } = report
+  const { key, checks, status, value, kind } = report
   // Of a lease that has ended the one check is that it is in force, and the words above say it.
   const hasChecks = checks.length > 0 && status !== 'lapsed'
+  const limit = LIMITS[kind]
   return html`${key && html`<${KeyView} report=${report} service=${service} />`}
-    ${hasChecks && html`<${Checks} checks=${checks} value=${value} /><p class="aside">${LIMITS}</p>`}`
+    ${hasChecks && html`<${Checks} checks=${checks} value=${value} />`}
+    ${hasChecks && limit && html`<p class="aside">${limit}</p>`}`
 }
 
 function KeyView({ report: { key, status }, service }: ReportProps): Html {
   if (!key) return null
   return html`<section class="key" aria-labelledby="whose">
     <h3 id="whose">Whose key is this?</h3>
-    <p><${Badge} tone=${status === 'bad' ? 'plain' : KEY_TONES[key.status]}>${status === 'bad' ? 'Named by the file.' : KEY_WORDS[key.status]}<//> ${status === 'bad' ? NO_MEANING : keyMeaning(key.status, service?.host)}</p>
+    <p><${Badge} tone=${status === 'bad' ? 'plain' : KEY_TONES[key.status]}>${status === 'bad' ? 'Named by the file.' : KEY_WORDS[key.status]}<//> ${status === 'bad' ? NO_MEANING : keyMeaning(key.status, service?.host, key.hex !== null)}</p>
     <p class="bytes-line"><code>${key.hex ? `${key.id}:${key.hex}` : `key ${key.id}`}</code></p>
   </section>`
 }
@@ -222,7 +229,7 @@ const KEY_WORDS: Record<KeyStatus, string> = {
   unknown: 'Unknown.',
 }
 
-function keyMeaning(status: KeyStatus, host: string | undefined): string {
+function keyMeaning(status: KeyStatus, host: string | undefined, hasHex: boolean): string {
   switch (status) {
     case 'pinned':
       return 'You gave this key yourself: whose it is does not rest on the word of this page or of the file.'
@@ -231,6 +238,7 @@ function keyMeaning(status: KeyStatus, host: string | undefined): string {
     case 'unpinned':
       return `${host} publishes this key, but you pinned others. Ask the service why before you rely on it.`
     case 'unknown':
+      if (!hasHex) return 'The file names its number alone.'
       return 'Only the file itself names this key. Ask the service that is said to have made it, not the sender of the file, and pin the key that it names.'
   }
 }

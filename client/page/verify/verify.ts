@@ -7,9 +7,12 @@ import { cardOf, questionOf } from '../result/card-result.ts'
 import { CheckAgain } from '../try/check-again.ts'
 import { Pins, type Source, usePublishedKeys, useReport } from './checking.ts'
 import type { Report } from './examine.ts'
+import { InsteadOfReport, Replay } from './instead.ts'
+import { LEASES } from './lease-kinds.ts'
 import { RecomputationView } from './recomputation-view.ts'
 import { ReportView } from './report-view.ts'
 import type { ServedVerifier } from './served-verifier.ts'
+import { TermView, useNow } from './term-view.ts'
 import type { PublishedKey } from './trust.ts'
 
 interface VerifierProps {
@@ -26,7 +29,12 @@ function Verifier({ service, verifier, canTry }: VerifierProps) {
   const [pinned, setPinned] = useState<readonly PublishedKey[]>([])
   const published = usePublishedKeys(service)
   const isWaiting = published === undefined
-  const { report, isBusy, progress } = useReport({ source, pinned, published: published ?? null }, isWaiting)
+  const {
+    report: examined,
+    isBusy,
+    progress,
+  } = useReport({ source, pinned, published: published ?? null, kinds: LEASES }, isWaiting)
+  const { report, now } = useNow(examined)
   const [problem, setProblem] = useState('')
   const outcome = useRef<HTMLDivElement>(null)
   const take = async (given: () => Promise<Source> | Source) => {
@@ -44,7 +52,7 @@ function Verifier({ service, verifier, canTry }: VerifierProps) {
     const named = /^#\d{1,15}$/.exec(location.hash)?.[0]
     if (service && named) take(() => fromText(named, service))
   }, [service])
-  useEffect(() => outcome.current?.querySelector<HTMLElement>('h2')?.focus(), [report])
+  useEffect(() => outcome.current?.querySelector<HTMLElement>('h2')?.focus(), [examined])
   return html`
     <${Intake} service=${service} onTake=${take} />
     <${Pins} onPin=${setPinned} count=${pinned.length} />
@@ -52,7 +60,7 @@ function Verifier({ service, verifier, canTry }: VerifierProps) {
     ${problem && html`<p role="alert" class="problem">${problem}</p>`}
     <div ref=${outcome} class="outcome" aria-busy=${isBusy}>${
       report &&
-      html`<${ReportView} report=${report} service=${service}
+      html`<${ReportView} report=${report} service=${service} term=${report.term && html`<${TermView} term=${report.term} now=${now} />`}
           remedy=${html`<${Remedy} report=${report} service=${service} canTry=${canTry} />`} />
         <${RecomputationView} report=${report} verifier=${verifier} host=${service?.host ?? null} />
         ${
@@ -62,9 +70,11 @@ function Verifier({ service, verifier, canTry }: VerifierProps) {
     }</div>`
 }
 
-/** What to do about what is not genuine, or about a request that failed. */
+/** What to do about what is not genuine or not checked here, or about a request that failed. */
 function Remedy({ report, service, canTry }: Pick<VerifierProps, 'service' | 'canTry'> & { report: Report }): Html {
   const { status, kind, failure, value } = report
+  if (status === 'unread') return html`<${Replay} service=${service} />`
+  if (status === 'unsigned' && !failure) return html`<${InsteadOfReport} value=${value} service=${service} />`
   const card = cardOf(value)
   const again = (words: string) =>
     service &&
