@@ -52,6 +52,8 @@ export async function photograph(scene: Scene, name: string, variant: Variant, f
   await page.setViewportSize({ width, height: variant.height })
   await page.emulateMedia({ colorScheme: scheme, media: isPrint ? 'print' : 'screen', reducedMotion: 'reduce' })
   await dress?.(variant)
+  // What was pressed last would look as if the pointer were on it.
+  await page.mouse.move(0, 0)
   await page.evaluate(() => scrollTo(0, 0))
   await settle(page)
   const { height, overflow } = await frame.evaluate(() => {
