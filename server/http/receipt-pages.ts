@@ -12,7 +12,7 @@ import { resultPage } from '../pages/result-page.ts'
 import { readNote } from '../receipts/checkpoint.ts'
 import { findByHash, measureGrowth } from '../receipts/growth.ts'
 import { findHead } from '../receipts/head.ts'
-import { describeReceipt, serial } from '../receipts/operations.ts'
+import { describeReceipt, lengthInWords, serial } from '../receipts/operations.ts'
 import { findNewestTimestamp } from '../receipts/timestamps.ts'
 import { findPublished } from '../receipts/witnessing.ts'
 import { sendPage } from './page-answers.ts'
@@ -68,7 +68,7 @@ async function findReceipts(api: Api, given: string): Promise<Search> {
   if (number.success) {
     const head = await api.reader.head()
     if (number.data <= head.serial) return { given, found: [number.data] }
-    return { given, found: null, problem: `The chain has ${head.serial} receipts so far.` }
+    return { given, found: null, problem: `There is no receipt ${number.data}: ${lengthInWords(head.serial)}.` }
   }
   const hex = given.toLowerCase()
   if (/^[0-9a-f]{64}$/.test(hex)) return { given, found: await findByHash(api.db, hex) }

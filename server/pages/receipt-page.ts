@@ -18,13 +18,14 @@ export interface ShownReceipt {
 export function receiptPage(site: Site, { attestation, inclusion, checkpoint, previous, next }: ShownReceipt): string {
   const { serial, ts_ms, requested_by, label, subject_sha256, receipt_hash, prev_hash, key_id, pubkey_hex } =
     attestation
+  const { thing, unshown } = purposeOf(requested_by) ?? FILE
   return renderPage(site, {
     title: `Receipt ${serial}`,
     path: `/receipts/${serial}`,
     description: `Receipt ${serial} of the public chain: ${meaningOf(requested_by)}`,
     body: html`<h1>Receipt ${inFigures(serial)}</h1>
-      <p class="lead">${meaningOf(requested_by)} It shows that a file with the digest below, its fingerprint, existed
-        on <${Time} ms=${ts_ms} />: this service signed the digest then. It does not show that what the file says is true.</p>
+      <p class="lead">${meaningOf(requested_by)} It shows that ${thing} with the digest below, its fingerprint, existed
+        on <${Time} ms=${ts_ms} />: this service signed the digest then. It does not show ${unshown}.</p>
       <p>The server wrote this page, so it proves nothing by itself. Your browser can check the signature and the proof.</p>
       <p class="actions"><a class="button" href=${`/verify#${serial}`}>Verify in your browser</a>
         <a class="button quiet" href="/chain">All receipts</a> <a class="button quiet" href=${`/v1/receipt/${serial}`}>JSON</a></p>
@@ -53,31 +54,61 @@ export function receiptPage(site: Site, { attestation, inclusion, checkpoint, pr
 
 /** Who asked for a receipt, in a few words: the service for one of its own operations, or an account. */
 export function madeFor(requestedBy: string): string {
-  return MADE_FOR[requestedBy] ?? `account ${requestedBy}`
-}
-
-const MADE_FOR: Readonly<Record<string, string>> = {
-  'source-verification': 'a verification',
-  lease: 'a lease',
-  watchdog: 'an alert of a watchdog',
-  'citation-watch': 'an alert about a quote',
-  'key-rotation': 'a new signing key',
-  [CAPTURE_REQUESTED_BY]: 'the evidence of a verification',
+  return purposeOf(requestedBy)?.name ?? `account ${requestedBy}`
 }
 
 /** The same as a sentence. */
 function meaningOf(requestedBy: string): string {
-  return MEANINGS[requestedBy] ?? `The account ${requestedBy} submitted it.`
+  return purposeOf(requestedBy)?.meaning ?? `The account ${requestedBy} submitted it.`
 }
 
-const MEANINGS: Readonly<Record<string, string>> = {
-  'source-verification': 'It belongs to a verification that was bought; its buyer has the result.',
-  lease: 'It belongs to a lease that an account granted, renewed or revoked.',
-  watchdog: 'It belongs to an alert of a watchdog.',
-  'citation-watch': 'It belongs to an alert about a quote on a page.',
-  'key-rotation': 'It introduces a new signing key.',
-  [CAPTURE_REQUESTED_BY]: 'It belongs to what was captured of a page for a verification: every request and response.',
+interface Purpose {
+  name: string
+  /** As a sentence. */
+  meaning: string
+  /** What has the digest. */
+  thing: string
+  /** What the receipt does not show of it. */
+  unshown: string
 }
+
+const FILE = { thing: 'a file', unshown: 'that what the file says is true' }
+const ALERT = { thing: 'an alert', unshown: 'what has happened since' }
+const PURPOSES: Readonly<Record<string, Purpose>> = {
+  'source-verification': {
+    name: 'a verification',
+    meaning: 'It belongs to a verification that was bought; its buyer has the result.',
+    thing: 'a result',
+    unshown: 'that what the result says is true',
+  },
+  lease: {
+    name: 'a lease',
+    meaning: 'It belongs to a lease that an account granted, renewed or revoked.',
+    thing: 'a signed lease or revocation',
+    unshown: 'whether the lease is in force now',
+  },
+  watchdog: { name: 'an alert of a watchdog', meaning: 'It belongs to an alert of a watchdog.', ...ALERT },
+  'citation-watch': {
+    name: 'an alert about a quote',
+    meaning: 'It belongs to an alert about a quote on a page.',
+    ...ALERT,
+  },
+  'key-rotation': {
+    name: 'a new signing key',
+    meaning: 'It introduces a new signing key.',
+    thing: 'the introduction of a key',
+    unshown: 'who holds the key',
+  },
+  [CAPTURE_REQUESTED_BY]: {
+    name: 'the evidence of a verification',
+    meaning: 'It belongs to what was captured of a page for a verification: every request and response.',
+    thing: 'a list of what was captured',
+    unshown: 'that what the page says is true',
+  },
+}
+
+/** Undefined for an account, whose handle may be the name of any member. */
+const purposeOf = (requestedBy: string) => (Object.hasOwn(PURPOSES, requestedBy) ? PURPOSES[requestedBy] : undefined)
 
 interface NeighboursProps {
   serial: number

@@ -95,9 +95,16 @@ async function answerRefused(reason: SubmissionRefusal, keyHash: string | undefi
   return describeReceipt(api.reader, number, await api.reader.head())
 }
 
+/** How many receipts there are, as the end of a sentence. */
+export function lengthInWords(count: number): string {
+  if (count === 0) return 'the chain has no receipts yet'
+  return count === 1 ? 'the chain has one receipt so far' : `the chain has ${count} receipts so far`
+}
+
 /** The answer of `get_receipt`. Throws AppError `not_found`. */
 export async function describeReceipt(reader: Reader, number: number, head: Head, size = head.serial) {
-  const none = () => new AppError('not_found', `There is no receipt ${number} in a tree of ${size}.`)
+  const within = size === head.serial ? lengthInWords(size) : `the tree that was asked for has ${size}`
+  const none = () => new AppError('not_found', `There is no receipt ${number}: ${within}.`)
   if (number > size) throw none()
   // At once, because both may have to wait for the disk.
   const [found, proved] = await Promise.all([

@@ -26,6 +26,7 @@ t.test('a receipt that the service made for itself is never said to be of an acc
   ])
     t.notMatch(madeFor(name), /^account/, name)
   t.equal(madeFor('kelby'), 'account kelby')
+  t.equal(madeFor('constructor'), 'account constructor', 'a handle that is the name of a member')
 })
 
 t.test('results and receipts in a browser', { skip: noBrowser }, async (t) => {
@@ -41,7 +42,10 @@ t.test('results and receipts in a browser', { skip: noBrowser }, async (t) => {
     t.match(await shown(opened.page, 'main'), /receipts\s+0\s[\s\S]*no receipt yet[\s\S]*No witness is configured/)
     t.same(await seriousFindings(opened.page), [])
     await using missing = await visit(browser, system.url('/receipts/1'))
-    t.match(await shown(missing.page, 'main'), /There is nothing at this address[\s\S]*There is no receipt 1/)
+    t.match(
+      await shown(missing.page, 'main'),
+      /There is nothing at this address[\s\S]*There is no receipt 1: the chain has no receipts yet\./,
+    )
   })
 
   const paying = payingFetch()
@@ -226,11 +230,25 @@ t.test('results and receipts in a browser', { skip: noBrowser }, async (t) => {
       ),
     )
     const { attestation } = result.receipt
+    const textOf = async (serial: number) =>
+      (await (await fetch(system.url(`/receipts/${serial}`))).text()).replaceAll(/<[^>]*>|\s+/g, ' ')
+    for (const [requestedBy, thing, unshown] of [
+      ['lease', 'a signed lease or revocation', 'whether the lease is in force now'],
+      ['watchdog', 'an alert', 'what has happened since'],
+      ['kelby', 'a file', 'that what the file says is true'],
+    ] as const) {
+      const made = await system.service.api.chain.append({ subjectSha256: 'b'.repeat(64), label: null, requestedBy })
+      if (!('attestation' in made)) throw new Error('it was refused')
+      const said = await textOf(made.attestation.serial)
+      t.match(said, `It shows that ${thing} with the digest below`)
+      t.match(said, `It does not show ${unshown}.`)
+      if (thing !== 'a file') t.notMatch(said, 'a file')
+    }
     await using opened = await visit(browser, system.url(`/receipts/${attestation.serial}`))
     const { page, requests, complaints, transferred } = opened
     t.match(
       await shown(page, 'main'),
-      /It belongs to a verification that was bought[\s\S]*This receipt names|The chain begins here/,
+      /It belongs to a verification that was bought[\s\S]*shows that a result with the digest[\s\S]*(This receipt names|The chain begins here)/,
     )
     t.ok((await shown(page, 'main')).includes(attestation.receipt_hash))
     t.same(await seriousFindings(page), [])
@@ -271,7 +289,7 @@ t.test('results and receipts in a browser', { skip: noBrowser }, async (t) => {
     t.equal(await find('f'.repeat(64)), '/receipts')
     t.match(await shown(page, 'main'), /Nothing found/)
     await find('999999')
-    t.match(await shown(page, 'main'), /The chain has \d+ receipts so far/)
+    t.match(await shown(page, 'main'), /There is no receipt 999999: the chain has \d+ receipts so far\./)
     await find('nonsense "><script>')
     t.match(await shown(page, 'main'), /neither a serial nor/)
     t.equal(await page.inputValue('#q'), 'nonsense "><script>')
