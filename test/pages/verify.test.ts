@@ -419,6 +419,12 @@ t.test('in a browser', { skip: noBrowser }, async (t) => {
     t.match(printed.subarray(0, 5).toString(), '%PDF-')
     await page.emulateMedia({ media: 'print', colorScheme: 'light' })
     t.equal(await page.isVisible('.intake'), false, 'the form is not printed')
+    const after = await page
+      .locator('.reading a')
+      .first()
+      .evaluate((one) => getComputedStyle(one, '::after').content)
+    t.equal(after, 'none', 'an address is printed once')
+    t.notMatch(await shown(page, 'main'), 'under “Pin', 'nor is a part named that is not printed')
     await picture(page, 'verify-result-print')
     await using plain = await visit(browser, system.url('/verify'), { javaScriptEnabled: false })
     t.match(await shown(plain.page, 'main'), /need JavaScript[\s\S]*countersign verify FILE/)

@@ -80,7 +80,7 @@ function Looked({ citation, nearest }: { citation: Citation; nearest: { nearest:
     <p><${Badge} tone=${tone}>${finding}<//> <bdi>${says}</bdi></p>
     ${message && html`<p>${message}</p>`}
     ${nearest.map((part, n) => part.nearest && html`<blockquote key=${n}><p class="detail">The page says:</p><p><bdi>${part.nearest.text}</bdi></p></blockquote>`)}
-    <p class="detail">Line ${line} · ${address === null ? url : html`<a href=${address} rel="noreferrer noopener" target="_blank">${url}</a>`}</p>
+    <p class="detail">Line ${line} · ${address === null ? url : html`<a class="address" href=${address} rel="noreferrer noopener" target="_blank">${url}</a>`}</p>
   </article>`
 }
 

@@ -154,7 +154,9 @@ function Reading({
   const page = isReachable ? webAddress(source.final_url) : null
   const often = name?.startsWith('literal-') ? 'How often it finds the passage' : 'How often it is right'
   return html`<p class="reading">Read <${Time} ms=${Date.parse(checked_at)} /> from ${
-    page ? html`<a href=${page} rel="noreferrer noopener" target="_blank">${source.final_url}</a>` : source.final_url
+    page
+      ? html`<a class="address" href=${page} rel="noreferrer noopener" target="_blank">${source.final_url}</a>`
+      : source.final_url
   }; ${words}${name && html` (<code>${name}</code>)`}. ${
     accuracy
       ? html`<a href=${accuracy}>${often}</a>`

@@ -162,7 +162,7 @@ function Summary({ report, service }: ReportProps): Html {
       return html`<p>It is unchanged since it was signed, and the key is one that you pinned.</p>`
     case 'published':
       return html`<p>It is unchanged since it was signed, with a key that ${host ?? 'this service'} publishes as its own. To check that
-        without taking its word for it, pin the key that its owner told you in another way, under “Pin the keys that you trust”.</p>`
+        without taking its word for it, pin the key that its owner told you in another way<span class="on-screen">, under “Pin the keys that you trust”</span>.</p>`
     case 'stranger':
       return html`<p>Nothing was changed since it was signed. But the key is not one that you pinned
         ${host ? ` or that ${host} publishes` : ''}: anyone can make a key and sign with it.</p>`
