@@ -2,6 +2,7 @@
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Page } from 'playwright-core'
+import { SELLERS } from '../../test/system.ts'
 import type { Scene } from './camera.ts'
 import type { Order, World } from './world.ts'
 import { TRUE } from './world.ts'
@@ -92,6 +93,16 @@ export const verify = (given: Given, { pins, path = '/verify' }: { pins?: unknow
     if (pins) await pin(pins)(page, world)
     await enter({ '#text': await given(world) }, 'Verify it', '#standing')(page, world)
   })
+/** The evidence package of a purchase, as a file. */
+export const verifyPackage: Open = see('/verify', 'local', async (page, world) => {
+  const { id, token } = await world.buy('supports')
+  const address = await urlOf(world, 'local', `${SELLERS.source}/${id}/evidence`)
+  const answer = await fetch(address, { headers: { authorization: `Bearer ${token}` } })
+  if (!answer.ok) throw new Error(`The package was answered ${answer.status}`)
+  const buffer = Buffer.from(await answer.arrayBuffer())
+  await page.setInputFiles('#file', { name: 'package.wacz', mimeType: 'application/wacz', buffer })
+  await wait('#standing')(page)
+})
 export const bought =
   (order: Order, change = (text: string) => text): Given =>
   async (world) =>

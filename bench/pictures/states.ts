@@ -19,6 +19,7 @@ import {
   urlOf,
   vectors,
   verify,
+  verifyPackage,
   wait,
 } from './acts.ts'
 import { OWNED } from './owned-states.ts'
@@ -123,20 +124,7 @@ export const STATES: Readonly<Record<string, State>> = {
   'verify-alert': [/an alert[\s\S]*Genuine/, verify(alertText, { pins: alert.options.keys })],
   'verify-chain': [/export of the whole chain[\s\S]*Genuine/, verify(() => LOG, { pins: vectors('log').keys.keys })],
   'verify-citations-report': [/the report of a check/, verify(async (world) => (await world.check()).json)],
-  'verify-evidence-package': [
-    /an evidence package/,
-    see(
-      '/verify',
-      'local',
-      (page) =>
-        page.setInputFiles('#file', {
-          name: 'e.zip',
-          mimeType: 'application/zip',
-          buffer: Buffer.from('PK\u0003\u0004'),
-        }),
-      wait('#standing'),
-    ),
-  ],
+  'verify-evidence-package': [/an evidence package/, verifyPackage],
   'verify-garbage': [/cannot be checked/, verify(() => 'what a reader pasted by mistake')],
   'verify-unknown-serial': [
     /no receipt with the serial/,

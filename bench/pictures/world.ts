@@ -85,7 +85,7 @@ export function openWorld(opened: AsyncDisposableStack) {
     await until(async () => (await fetch(system.url('/readyz'))).ok || undefined)
     return system
   }
-  const local = once(() => start({ ASSESSMENT: 'local', VERIFIER_THREADS: '1' }))
+  const local = once(() => start({ ASSESSMENT: 'local', VERIFIER_THREADS: '1', SOURCE_CAPTURE: 'on' }))
   // With an operator and a past; the third is empty, and breaks.
   const literal = once(async () => {
     const system = await start({ OPERATOR_TOKEN })
