@@ -43,7 +43,7 @@ export const STATES: Readonly<Record<string, State>> = {
   'try-contradicts': [/The page says otherwise/, sample('museum-hours')],
   'try-insufficient': [/does not say enough/, sample('library-release')],
   'try-mixed': [/The page says both/, look('/mixed')],
-  'try-doubted': [/What raises doubt/, look('/doubted')],
+  'try-doubted': [/No verdict, because[\s\S]*What raises doubt/, look('/doubted')],
   'try-literal': [/Not judged, quotes only/, sample('museum-hours', 'literal')],
   'try-refused-address': [/Only public pages/, look('https://127.0.0.1/')],
   'try-refused-status': [/no answer[\s\S]*404/, look('/gone')],
@@ -81,7 +81,7 @@ export const STATES: Readonly<Record<string, State>> = {
   'result-insufficient': [/does not say enough/, result('insufficient')],
   'result-claims': [/3 claims/, result('claims')],
   'result-literal': [/Not judged, quotes only/, result('literal')],
-  'result-doubted': [/What raises doubt/, result('doubted')],
+  'result-doubted': [/No verdict, because[\s\S]*What raises doubt/, result('doubted')],
   'result-cached': [/The page says so/, result('cached')],
   'result-checks-open': [
     /checks passed/,

@@ -42,7 +42,7 @@ function leaseFacts({ account, agent, action, lim, granted_ms, expires_ms, reche
 function revocationFacts({ account, agent, action, lease_id, revoked_ms }: Revocation): Fact[] {
   return [
     ['Agent', agent],
-    ['May no longer', action],
+    ['Was allowed to', action],
     ['Revoked by', account],
     ['Revoked on', when(revoked_ms)],
     ['Lease', lease_id],

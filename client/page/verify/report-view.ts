@@ -74,7 +74,7 @@ const LIMITS: Readonly<Record<string, string>> = {
   'a completed result': `${SIGNED}that the claim is true, nor that the page says the same today.`,
   'the receipt of a purchase': `${SIGNED}what the result says; the result itself can be checked here too.`,
   'a lease': `${SIGNED}whether the lease was revoked since: only the service knows, and then refuses to renew it.`,
-  'the revocation of a lease': `${SIGNED}that every gateway knows of it: offline, one may accept the lease 30 seconds longer.`,
+  'the revocation of a lease': `${SIGNED}that every gateway knows of it: offline, one may accept the lease for up to 30 seconds more.`,
   'an alert': `${SIGNED}what has happened since.`,
   'a receipt': OF_RECEIPT,
   'an attestation': OF_RECEIPT,
