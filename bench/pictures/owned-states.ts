@@ -152,4 +152,11 @@ export const OWNED: Readonly<Record<string, State>> = {
     /Payments that are not resolved: 1/,
     inOrder((_, world) => world.trouble(), operator('/operator')),
   ],
+  'operator-question-charged': [
+    /cannot be cancelled/,
+    operator(async (world) => {
+      await world.trouble()
+      return `/operator/act?action=cancel_request&subject=${await world.stuck()}`
+    }),
+  ],
 }

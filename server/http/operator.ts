@@ -156,9 +156,14 @@ function mountDashboard(app: FastifyInstance, api: Api) {
       next: found.length > PAGE ? (actions.at(-1)?.action_id ?? null) : null,
     })
   })
-  page('/operator/act', 'operator_question', async ({ formToken }, site, { query }) =>
-    questionPage(site, formToken, readQuestion(query)),
-  )
+  page('/operator/act', 'operator_question', async ({ formToken }, site, { query }) => {
+    const question = readQuestion(query)
+    const isOfRequest = question.action === 'retry_request' || question.action === 'cancel_request'
+    const id = z.uuid().safeParse(question.subject)
+    const request = isOfRequest && id.success ? await showRequest(db, id.data) : null
+    if (isOfRequest && !request) return null
+    return questionPage(site, formToken, question, request?.state ?? null)
+  })
 
   app.post('/operator/act', route('operator_act'), async (request, reply) => {
     const session = await findSession(api, request)

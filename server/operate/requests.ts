@@ -130,6 +130,11 @@ export function retryRequest(db: Database, id: string): Promise<RetryOutcome> {
   })
 }
 
+/** Whether its payment may be charged: such a request is not cancelled. */
+export function isChargeable(state: State): boolean {
+  return state === 'settling' || state === 'settled'
+}
+
 export type CancelOutcome = 'cancelled' | 'not_found' | 'chargeable' | 'not_working'
 
 /**
@@ -141,7 +146,7 @@ export function cancelAsOperator(db: Database, id: string, maxInFlightPerPayer: 
   return transact(db, async (tx) => {
     const row = await lockRequest(tx, id)
     if (!row) return 'not_found'
-    if (row.state === 'settling' || row.state === 'settled') return 'chargeable'
+    if (isChargeable(row.state)) return 'chargeable'
     return (await cancelByOperator(tx, id, maxInFlightPerPayer)) ? 'cancelled' : 'not_working'
   })
 }

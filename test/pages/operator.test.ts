@@ -327,9 +327,33 @@ t.test('the dashboard in a browser', { skip: noBrowser }, async (t) => {
       [{ outcome: 'cancelled' }],
     )
     await picture(page, 'operator-actions-1440-light')
-    await page.goto(system.url(`/operator/act?action=cancel_request&subject=${done}`))
+    const question = (id: string) => page.goto(system.url(`/operator/act?action=cancel_request&subject=${id}`))
+    await question(done)
+    t.match(await shown(page, 'main'), /completed[\s\S]*nothing to repeat or cancel/, 'what is done stays done')
+    t.equal(await page.getByRole('button', { name: 'Cancel it' }).count(), 0)
+
+    // From here on the payment may be charged: no page offers what would change nothing.
+    const charging = await order(done)
+    const charge = () =>
+      system.sql(
+        `update verification_requests set state = 'settling', observation = '{}', assessment = '{}', settlement_intent = json_build_object('at', extract(epoch from now()))
+         where id = $1`,
+        [charging],
+      )
+    await question(charging)
+    await charge()
     await page.getByRole('button', { name: 'Cancel it' }).click()
-    t.match(await shown(page, '.notice'), /not working/, 'what is done stays done')
+    t.match(await shown(page, '.notice'), /chargeable/, 'it began to settle while the question was open')
+    await page.goto(system.url(`/operator/requests/${charging}`))
+    t.match(
+      await shown(page, 'main'),
+      /Its payment may be charged already, so it cannot be cancelled\.\s+Give it a new job…/,
+    )
+    t.equal(await page.getByRole('link', { name: 'Cancel it…' }).count(), 0)
+    await question(charging)
+    t.match(await shown(page, 'main'), /settling[\s\S]*may be charged already[\s\S]*Back to the request/)
+    t.equal(await page.getByRole('button', { name: 'Cancel it' }).count(), 0)
+    t.equal((await question(randomUUID()))?.status(), 404)
   })
 
   await t.test('10,000 requests: pages, search, quick', async (t) => {

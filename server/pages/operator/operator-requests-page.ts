@@ -7,7 +7,7 @@ import { type Html, html } from '../../../client/page/html.ts'
 import { Badge, Code, Facts, inFigures, Notice, ShortTime, Table, type Tone } from '../../../client/page/parts.ts'
 import type { Action, RecordedAction } from '../../operate/actions.ts'
 import type { RequestPage } from '../../operate/request-pages.ts'
-import type { RequestDetail } from '../../operate/requests.ts'
+import { isChargeable, type RequestDetail } from '../../operate/requests.ts'
 import type { Moment } from '../../operate/timeline.ts'
 import { isWorking, type State, states } from '../../verification/request.ts'
 import type { Site } from '../layout.ts'
@@ -107,10 +107,13 @@ export function operatorRequestPage(site: Site, formToken: string, { request, ti
       </div>
       ${
         isWorking(state)
-          ? html`<h2>Actions</h2><p class="actions">
-            <a class="button quiet" href=${`/operator/act?${new URLSearchParams({ action: 'retry_request', subject: id })}`}>Give it a new job…</a>
-            <a class="button quiet" href=${`/operator/act?${new URLSearchParams({ action: 'cancel_request', subject: id })}`}>Cancel it…</a></p>`
-          : html`<p class="aside">It is not at work, so there is nothing to repeat or cancel.</p>`
+          ? html`<h2>Actions</h2>
+            ${isChargeable(state) && html`<p>${IMPOSSIBLE.charged}</p>`}
+            <p class="actions"><a class="button quiet" href=${`/operator/act?${new URLSearchParams({ action: 'retry_request', subject: id })}`}>Give it a new job…</a>${
+              !isChargeable(state) &&
+              html`<a class="button quiet" href=${`/operator/act?${new URLSearchParams({ action: 'cancel_request', subject: id })}`}>Cancel it…</a>`
+            }</p>`
+          : html`<p class="aside">${IMPOSSIBLE.idle}</p>`
       }`,
   })
 }
@@ -119,6 +122,19 @@ function jobInWords(job: string, row: RequestDetail['job_row']): Html {
   if (!row) return job
   const { attempts, max_attempts, run_at, locked_by } = row
   return html`${job}, ${attempts} of ${max_attempts} attempts${locked_by ? `, held by ${locked_by}` : html`, runs <${ShortTime} ms=${run_at.getTime()} />`}`
+}
+
+/** Why an action on a request would change nothing. */
+const IMPOSSIBLE = {
+  idle: 'It is not at work, so there is nothing to repeat or cancel.',
+  charged: 'Its payment may be charged already, so it cannot be cancelled.',
+}
+
+/** Why an action would change nothing; null where it may. @param state of the request that it is about; null for other subjects */
+function impossible(action: Action, state: State | null): string | null {
+  if (state === null) return null
+  if (!isWorking(state)) return IMPOSSIBLE.idle
+  return action === 'cancel_request' && isChargeable(state) ? IMPOSSIBLE.charged : null
 }
 
 /** Each state that the request entered, with a bar whose length is the time it took. */
@@ -179,19 +195,26 @@ export interface Question {
   subject: string
 }
 
-export function questionPage(site: Site, formToken: string, { action, subject }: Question): string {
+/** @param state of the request that the action is about; null for other subjects */
+export function questionPage(site: Site, formToken: string, question: Question, state: State | null): string {
+  const { action, subject } = question
   const { title, does, button } = QUESTIONS[action]
+  const refusal = impossible(action, state)
   return renderOperatorPage(site, {
     title,
     path: '/operator/act',
     formToken,
     body: html`<h1>${title}</h1>
-      <p><code>${subject}</code></p>
-      <p>${does} This action is recorded in the log of actions.</p>
+      <p>${state !== null && html`<${StateBadge} state=${state} />`} <code>${subject}</code></p>
+      ${
+        refusal
+          ? html`<p>${refusal}</p><p class="actions"><a class="button" href=${backTo(question)}>Back to the request</a></p>`
+          : html`<p>${does} This action is recorded in the log of actions.</p>
       <form method="post" action="/operator/act">
         <${FormToken} value=${formToken} /><input type="hidden" name="action" value=${action} /><input type="hidden" name="subject" value=${subject} />
-        <p class="actions"><button type="submit" class="danger">${button}</button> <a class="button quiet" href=${backTo({ action, subject })}>Leave it</a></p>
-      </form>`,
+        <p class="actions"><button type="submit" class="danger">${button}</button> <a class="button quiet" href=${backTo(question)}>Leave it</a></p>
+      </form>`
+      }`,
   })
 }
 
