@@ -120,7 +120,7 @@ function Proof({ result }: { result: VerificationResult }) {
   </section>`
 }
 
-const PURCHASE = { source_url: 'https://example.com/', claim: 'This domain is for use in documentation examples.' }
+const PURCHASE = { source_url: 'https://example.com/', claim: 'This domain is for use in documents.' }
 
 function WaysIn({ site: { baseUrl }, capabilities }: { site: Site; capabilities: Capabilities }) {
   const { networks, mcp_tool } = capabilities
@@ -143,8 +143,10 @@ function WaysIn({ site: { baseUrl }, capabilities }: { site: Site; capabilities:
         <h3>As code</h3>
         ${
           takesEvm
-            ? html`<p>Any x402 client pays by itself. Here with <code>npm install @x402/fetch @x402/evm viem</code>.${' '}<a href="/guide/buying">Every answer explained</a></p>
-              <${Code} label="buy.mjs" text=${purchaseCode(baseUrl)} />`
+            ? html`<p>Any x402 client pays by itself. Install one: <code>npm install @x402/fetch @x402/evm viem</code>. Save the program as${' '}
+              <code>buy.mjs</code>, and run it with the private key of a wallet: <code>WALLET_KEY=0x... node buy.mjs</code>.${' '}
+              It prints the verdict. <a href="/guide/buying">Every answer explained</a></p>
+              <${Code} label="The program buy.mjs" text=${purchaseCode(baseUrl)} />`
             : html`<p>Payments are taken on Solana here: <a href="/guide/buying">how to pay</a>.</p>`
         }
       </div>
@@ -161,18 +163,22 @@ function WaysIn({ site: { baseUrl }, capabilities }: { site: Site; capabilities:
   </section>`
 }
 
+/** In lines that fit beside another column; the address may be of any length. */
 function purchaseCode(baseUrl: string): string {
-  return `import { env } from 'node:process'
-import { ExactEvmScheme } from '@x402/evm/exact/client'
-import { wrapFetchWithPayment, x402Client } from '@x402/fetch'
+  return `import { ExactEvmScheme } from '@x402/evm'
+import * as x402 from '@x402/fetch'
 import { privateKeyToAccount } from 'viem/accounts'
 
 const wallet = new ExactEvmScheme(
-  privateKeyToAccount(env.WALLET_KEY),
+  privateKeyToAccount(process.env.WALLET_KEY),
 )
-const client = new x402Client().register('eip155:*', wallet)
-const pay = wrapFetchWithPayment(fetch, client)
-const answer = await pay('${baseUrl}/api/agent/v1/buy', {
+const client = new x402.x402Client()
+client.register('eip155:*', wallet)
+const pay = x402.wrapFetchWithPayment(fetch, client)
+
+const url =
+  '${baseUrl}/api/agent/v1/buy'
+const answer = await pay(url, {
   method: 'POST',
   headers: { 'content-type': 'application/json' },
   body: JSON.stringify({
@@ -180,7 +186,8 @@ const answer = await pay('${baseUrl}/api/agent/v1/buy', {
     claim: '${PURCHASE.claim}',
   }),
 })
-console.log(answer.status, await answer.json())`
+const { claim_support, error } = await answer.json()
+console.log(claim_support ?? error)`
 }
 
 function termsCall(baseUrl: string): string {

@@ -339,14 +339,19 @@ t.test('the lines to copy work against this address', async (t) => {
   // Within the repository, so that it finds the packages that the page names.
   const folder = await mkdtemp(join(root, '.tap/copied-'))
   t.teardown(() => rm(folder, { recursive: true }))
-  await writeFile(join(folder, 'buy.mjs'), site(codeOf(page, 'buy.mjs')))
+  const program = codeOf(page, 'The program buy.mjs')
+  const wide = program.split('\n').filter((line) => line.length > 54 && !line.includes(system.service.address))
+  t.same(wide, [], 'no line wraps beside the other ways')
+  await writeFile(join(folder, 'buy.mjs'), site(program))
+  const [, command = ''] = /<code>WALLET_KEY=0x... (node [^<]+)</.exec(page) ?? []
   const env = { ...process.env, WALLET_KEY: generatePrivateKey() }
-  t.match((await run(process.execPath, ['buy.mjs'], { cwd: folder, env })).stdout, /^200 [\s\S]*status: 'completed'/)
+  const printed = await run('sh', ['-c', command.replace('node', `"${process.execPath}"`)], { cwd: folder, env })
+  t.match(printed.stdout, /^(not_assessed|insufficient_evidence)\n$/)
 
   const client = `"${process.execPath}" "${join(root, 'client/cli.ts')}"`
   await run('sh', ['-c', `${client} wallet new wallet.key`], { cwd: folder })
-  const command = site(codeOf(page, 'Buy one')).replace('npx -y countersign', client)
-  const bought = await run('sh', ['-c', `${command} --yes --expect insufficient_evidence --json`], { cwd: folder })
+  const buying = site(codeOf(page, 'Buy one')).replace('npx -y countersign', client)
+  const bought = await run('sh', ['-c', `${buying} --yes --expect insufficient_evidence --json`], { cwd: folder })
   t.match(JSON.parse(bought.stdout), { verified: true, cost_usd: '0.03' })
   const server = codeOf(page, 'Claude Code').split(' -- ')[1]?.replace('npx -y countersign', client) ?? ''
   const helped = await run('sh', ['-c', `${server.replace('~/', '')} < /dev/null`], { cwd: folder })
