@@ -19,6 +19,14 @@ const LEAST_ROWS = 4
 
 function TryCall({ call }: { call: Call }): Html {
   const { method, headers, request } = call
+  // A field is drawn anew after each answer: it keeps what was typed.
+  const [path, setPath] = useState(call.path)
+  const [key, setKey] = useState<string>(() => crypto.randomUUID())
+  const type = ({ target }: Event) => {
+    const { id, value } = target as HTMLInputElement
+    if (id === 'path') setPath(value)
+    if (id === 'idempotency-key') setKey(value)
+  }
   const [answer, setAnswer] = useState('')
   const [problem, setProblem] = useState('')
   const [isBusy, setBusy] = useState(false)
@@ -34,7 +42,7 @@ function TryCall({ call }: { call: Call }): Html {
     setBusy(true)
     setProblem('')
     const sent = Object.entries(headers).flatMap(([name, value]) => {
-      if (name === 'Idempotency-Key') return [[name, crypto.randomUUID()]]
+      if (name === 'Idempotency-Key') return key === '' ? [] : [[name, key]]
       if (!value.includes('$')) return [[name, value]]
       const given = text('credential').trim()
       return given === '' ? [] : [[name, value.replace(/\$[A-Z]+/, () => given)]]
@@ -54,10 +62,15 @@ function TryCall({ call }: { call: Call }): Html {
     }
     setBusy(false)
   }
-  return html`<form class="try-call" onSubmit=${send} aria-labelledby="try">
+  return html`<form class="try-call" onSubmit=${send} onInput=${type} aria-labelledby="try">
     <h2 id="try">Try it here</h2>
     <p class="detail">This service runs in offline mode: the call is real, and no money moves.</p>
-    <${Field} id="path" label="Path" value=${call.path} required />
+    <${Field} id="path" label="Path" value=${path} required />
+    ${
+      'Idempotency-Key' in headers &&
+      html`<${Field} id="idempotency-key" label="Idempotency-Key" value=${key} hint="One for each purchase. The same call with the same key gets the same answer, and is charged once." />
+        <p class="actions"><button type="button" class="quiet" onClick=${() => setKey(crypto.randomUUID())}>Another key</button></p>`
+    }
     ${credential && html`<${Field} id="credential" type="password" label=${CREDENTIALS[credential[1]] ?? credential[0]} hint="It stays in this page and is forgotten when you leave. Without it you see the refusal." />`}
     ${sample !== null && html`<p><label for="body">Body</label><textarea id="body" name="body" rows=${rows} spellcheck=${false} autocomplete="off">${sample}</textarea></p>`}
     <p class="actions"><button type="submit" disabled=${isBusy}>Send ${method}</button></p>

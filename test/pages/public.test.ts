@@ -252,6 +252,25 @@ t.test('search and try-it of the reference', { skip: noBrowser }, async (t) => {
   await page.getByRole('button', { name: 'Send POST' }).click()
   await page.waitForSelector('text=only this service is called')
   t.same(complaints, [])
+  t.equal(await page.inputValue('#path'), 'https://example.com/v1/register', 'what was typed stays')
+  await page.goto(system.url('/docs/verify_source'))
+  const keyOf = async (act: () => Promise<unknown>) => {
+    const [asked] = await Promise.all([
+      page.waitForRequest((one) => one.method() === 'POST' && one.url().endsWith('/verify-source')),
+      act(),
+    ])
+    return asked.headers()['idempotency-key']
+  }
+  const send = () => page.getByRole('button', { name: 'Send POST' }).click()
+  const fresh = await page.inputValue('#idempotency-key')
+  t.match(fresh, /^[0-9a-f-]{36}$/)
+  t.equal(await keyOf(send), fresh)
+  await page.waitForSelector('.try-call pre:has-text("HTTP 402")')
+  await page.getByRole('button', { name: 'Another key' }).click()
+  t.not(await page.inputValue('#idempotency-key'), fresh)
+  await page.fill('#idempotency-key', 'a-key-of-my-own-1')
+  t.equal(await keyOf(send), 'a-key-of-my-own-1')
+  t.same(await seriousFindings(page), [])
   for (const { name } of catalog) {
     await page.goto(system.url(`/docs/${name}`))
     const screens = await page.evaluate(() => document.documentElement.scrollHeight / 900)

@@ -78,6 +78,23 @@ t.test('an answer begins with its body, and one that cannot be read has no box t
   t.match(pageOf('verify_source'), new RegExp(`<summary>Headers of this answer</summary>.*${token}</code>`, 's'))
 })
 
+t.test(
+  'the verdict is among the first lines of an answer, and no word of an answer is longer than a line',
+  async (t) => {
+    for (const { name } of catalog) {
+      const [box = ''] =
+        /(?<=<figcaption>Answer, as recorded.*?<pre[^>]*><code>).*?(?=<\/code>)/s.exec(pageOf(name)) ?? []
+      const long = box.replaceAll('&quot;', '').match(/[^\s,&]{80,}/)
+      t.equal(long, null, name)
+      if (/^(verify|buy)_source$/.test(name)) {
+        const lines = box.split('\n')
+        const at = lines.findIndex((line) => line.includes('claim_support'))
+        t.ok(at > 0 && at < 12, `${name}: line ${at} of ${lines.length}`)
+      }
+    }
+  },
+)
+
 t.test('each page names its operation, has a heading of its own and leads to the errors first', async (t) => {
   const summaries = catalog.map(({ summary }) => summary)
   t.same(summaries, [...new Set(summaries)], 'no two operations have the same heading')

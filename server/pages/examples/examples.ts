@@ -4,10 +4,10 @@ import { readFile } from 'node:fs/promises'
 import type { VerificationResult } from '../../../client/verification.ts'
 import type { AssessmentKind } from '../../interface/assessment.ts'
 
-/** One call and its answer. `{base_url}` stands for the address of the service; a credential for its name, as in a shell. */
 /** In place of the bytes of a file, as the body of an example. */
 export const A_FILE = '(the bytes of the file)'
 
+/** One call and its answer. `{base_url}` stands for the address of the service; a credential for its name, as in a shell. */
 export interface Example {
   /** With its parameters and query. */
   path: string

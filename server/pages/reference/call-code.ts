@@ -106,10 +106,13 @@ function literal(value: unknown, depth = 0): string {
 
 const indented = (text: string, spaces: number) => text.replaceAll('\n', `\n${' '.repeat(spaces)}`)
 
-/** The body of the answer, with long texts and lists cut; null where there is none to read. */
+/**
+ * The body of the answer, with long texts and lists cut; null where there is none to read. Members without members of their own stand
+ * first, so that the verdict of a result is seen at once.
+ */
 export function bodyIn({ body }: Example, baseUrl: string): string | null {
   if (body === null || body === A_FILE) return null
-  const shown = typeof body === 'string' ? body : JSON.stringify(shorten(body), null, 2)
+  const shown = typeof body === 'string' ? body : JSON.stringify(shorten(simpleFirst(body)), null, 2)
   return shown.replaceAll('{base_url}', baseUrl)
 }
 
@@ -119,12 +122,25 @@ export function headersIn({ answerHeaders }: Example, baseUrl: string): string {
   return lines.join('\n').replaceAll('{base_url}', baseUrl)
 }
 
+const simpleFirst = (body: unknown) =>
+  typeof body === 'object' && body !== null && !Array.isArray(body)
+    ? Object.fromEntries(Object.entries(body).sort(([, a], [, b]) => Number(isLong(a)) - Number(isLong(b))))
+    : body
+/** Whether a member takes several lines. */
+const isLong = (value: unknown) => typeof value === 'object' && value !== null && Object.keys(value).length > 0
+
 const MAX_TEXT = 140
+/** Of a text without spaces: a digest, a signature, a token. */
+const MAX_WORD = 48
+const SHOWN_OF_WORD = 32
 const MAX_ITEMS = 3
 /** Members that hold a schema: the tables beside the example say the same. */
 const SCHEMAS = new Set(['input_schema', 'output_schema'])
 
-const cut = (text: string) => (text.length > MAX_TEXT ? `${text.slice(0, MAX_TEXT)}…` : text)
+function cut(text: string): string {
+  const [most, shown] = /\s/.test(text) ? [MAX_TEXT, MAX_TEXT] : [MAX_WORD, SHOWN_OF_WORD]
+  return text.length > most ? `${text.slice(0, shown)}…` : text
+}
 
 /** The value with long texts and lists cut. */
 function shorten(value: unknown): unknown {
