@@ -165,12 +165,13 @@ function WaysIn({ site: { baseUrl }, capabilities }: { site: Site; capabilities:
 
 /** In lines that fit beside another column; the address may be of any length. */
 function purchaseCode(baseUrl: string): string {
-  return `import { ExactEvmScheme } from '@x402/evm'
+  return `import { env } from 'node:process'
+import { ExactEvmScheme } from '@x402/evm'
 import * as x402 from '@x402/fetch'
 import { privateKeyToAccount } from 'viem/accounts'
 
 const wallet = new ExactEvmScheme(
-  privateKeyToAccount(process.env.WALLET_KEY),
+  privateKeyToAccount(env.WALLET_KEY),
 )
 const client = new x402.x402Client()
 client.register('eip155:*', wallet)
