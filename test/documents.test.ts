@@ -48,6 +48,11 @@ t.test('docs/accuracy.md is what `npm run eval -- --save` writes beside docs/acc
       t.ok(document?.includes(named), named)
 })
 
+t.test('the changelog names what is not released in a plain word', async (t) => {
+  const changelog = (await findDocuments()).get('/guide/changelog')
+  t.match(changelog?.markup, /<h2[^>]*>Unreleased<\/h2>/)
+})
+
 t.test('in a block of code, a comment stands above what it is about, because a line with both is cut or wraps', (t) => {
   const beside = inDocuments((text) =>
     [...text.matchAll(/^ *```(?:sh|ts|js|yaml|python)\n([\s\S]*?)^ *```$/gm)].flatMap(([, code = '']) =>

@@ -173,26 +173,27 @@ function headerParameters(operation: Operation) {
   const prefer = {
     name: 'Prefer',
     in: 'header',
-    description: 'RFC 7240: with wait=N the answer comes when the work is done, or after N seconds (at most 25).',
+    description:
+      'With `wait=N` the answer comes when the work is done, or after N seconds (at most 25), as RFC 7240 has it.',
     schema: { type: 'string', examples: ['wait=20'] },
   }
   const key = {
     name: 'Idempotency-Key',
     in: 'header',
     required: true,
-    description: 'Unpredictable. One key per purchase, the same in each repetition of the call.',
+    description: 'A name for the purchase that nobody can guess. Repeat the call with the same one.',
     schema: { type: 'string', pattern: '^[A-Za-z0-9_.:-]{16,128}$' },
   }
   const tags = (name: string) => ({
     name,
     in: 'header',
-    description: 'RFC 9110: `*` or entity tags.',
+    description: 'The ETag of what you know, or `*` for any, as RFC 9110 has it.',
     schema: { type: 'string' },
   })
   const optionalKey = {
     name: 'Idempotency-Key',
     in: 'header',
-    description: 'The same key with the same body returns the same answer.',
+    description: 'A name of your own for the call. The same call with the same one is done once.',
     schema: { type: 'string', pattern: '^[\\x21-\\x7e]{1,255}$' },
   }
   if (operation.access === 'terms') return []
@@ -205,24 +206,26 @@ function headerParameters(operation: Operation) {
 
 const text = (description: string) => ({ description, schema: { type: 'string' } })
 const HEADERS = {
-  'X-Service-Recovery-Token': text('Private bearer credential for the recovery address.'),
-  'X-Service-Idempotent-Replay': text('`true` when an existing purchase is returned.'),
-  'PAYMENT-RESPONSE': text('Base64 x402 settlement response.'),
-  'PAYMENT-REQUIRED': text('Base64 x402 payment requirements.'),
-  'Retry-After': text('Seconds.'),
-  Location: text('The URL of the outcome.'),
+  'X-Service-Recovery-Token': text('A secret that opens the result of this purchase at its address. Keep it.'),
+  'X-Service-Idempotent-Replay': text(
+    '`true` when the purchase was made by an earlier call, and this one charged nothing.',
+  ),
+  'PAYMENT-RESPONSE': text('What became of the payment, in Base64, as x402 has it.'),
+  'PAYMENT-REQUIRED': text('The terms of payment, in Base64, as x402 has them.'),
+  'Retry-After': text('Seconds to wait before the next call.'),
+  Location: text('The address at which the outcome can be asked for.'),
   ETag: text('The SHA-256 of the bytes, quoted.'),
 }
 type HeaderName = keyof typeof HEADERS
 
 const VERIFICATION_ANSWERS: Record<string, { about: string; headers?: HeaderName[]; only?: 'payment' | 'recovery' }> = {
   202: {
-    about: 'In progress, or the settlement outcome is unknown. Retry the same payment, never a new one.',
+    about: 'In progress, or nobody knows yet whether it was paid. Send the same payment again, never a new one.',
     headers: ['Retry-After', 'Location', 'X-Service-Recovery-Token'],
   },
   400: { about: 'Invalid request', only: 'payment' },
   402: {
-    about: 'Payment required, invalid, or provably not settled. Nothing was charged.',
+    about: 'A payment is needed, or the one you sent is invalid or was not made. Nothing was charged.',
     headers: ['PAYMENT-REQUIRED'],
   },
   404: { about: 'Unknown request, or the token is of another request', only: 'recovery' },
@@ -231,11 +234,14 @@ const VERIFICATION_ANSWERS: Record<string, { about: string; headers?: HeaderName
   415: { about: 'Content-Type must be application/json', only: 'payment' },
   422: {
     about:
-      'Retrieval or verification failed, or over budget. Not submitted for settlement. With `retryable` true, the same ' +
-      'purchase, sent again with the same key, is answered 402 and may be paid again. Until a payment is bound to it, ' +
+      'The page could not be read, the verification failed, or the price is above your budget. Nothing was charged. ' +
+      'With `retryable` true, the same purchase, sent again with the same key, is answered 402 and may be paid again. Until a payment is bound to it, ' +
       'recovery answers 422 as before.',
   },
-  429: { about: 'Rate limited, or too much in flight. The same call may be repeated.', headers: ['Retry-After'] },
+  429: {
+    about: 'Too many calls, or too many at once. The same call may be sent again.',
+    headers: ['Retry-After'],
+  },
   503: {
     about:
       'Disabled, at capacity, or a provider does not answer. Retry the same request. With `capacity_exceeded` and a ' +

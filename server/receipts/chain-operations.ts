@@ -17,7 +17,8 @@ export const getChainHead = defineExchange({
   name: 'get_chain_head',
   summary: 'The head of the chain, for pinning',
   description:
-    'Pin serial, receipt_hash and checkpoint. A later head must come with a consistency proof, or the range.',
+    'Keep serial, receipt_hash and checkpoint. A later head must continue them: get_consistency proves it in a ' +
+    'few hashes, and so do the receipts in between, from get_chain.',
   method: 'GET',
   path: '/v1/chain-head',
   family: 'control',
@@ -99,9 +100,10 @@ export const getChain = defineExchange({
   name: 'get_chain',
   summary: 'Export a range of receipts, at most 1000',
   description:
-    'The range ends at the head: `to` is then the head or, where `from` is beyond it, `from` - 1 with no attestations. ' +
-    'With `to` given and not beyond the head, the receipts never change: caches may keep the ' +
-    'answer without limit, and `head_serial` is the head at the time it was made.',
+    '`to` of the answer says where the range ends: at the head, if you ask for more than there is. If `from` is ' +
+    'beyond the head, there are no attestations, and `to` is `from` - 1. Receipts never change, so an answer ' +
+    'whose asked `to` is not beyond the head may be cached without limit. Its `head_serial` is the head when it ' +
+    'was made.',
   method: 'GET',
   path: '/v1/chain',
   family: 'control',
@@ -162,8 +164,9 @@ export const getKeys = defineOperation({
   name: 'get_keys',
   summary: 'Every public key the service has signed with',
   description:
-    'Pin these through a channel you trust; a key that comes with a receipt proves nothing by itself. A receipt key is ' +
-    'valid for its own range of serials; the receipt key before it introduces it.',
+    'Get these keys through a channel that you trust, and keep them: a key that comes with a receipt proves ' +
+    'nothing by itself. Each receipt key is valid for its own range of serials, and the receipt key before it ' +
+    'introduces it.',
   method: 'GET',
   path: '/v1/keys',
   family: 'control',

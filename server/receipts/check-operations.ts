@@ -49,9 +49,10 @@ export const verifyChain = defineExchange({
   name: 'verify_chain',
   summary: 'Check a range of the chain, at most 1000 receipts',
   description:
-    'Recomputes every hash of the range, follows every link, also the one to the receipt before the range, and checks every ' +
-    'signature, time and key; if the range ends at the head, the head too. `receipts` is 0 beyond the head. This is only ' +
-    "the service's own statement; for proof, export the range and verify it with the client, from a pinned head.",
+    'The service computes every hash of the range again, follows every link (also the one to the receipt before ' +
+    'the range), and checks every signature, time and key. If the range ends at the head, it checks the head too. ' +
+    'Beyond the head `receipts` is 0. This is only what the service says of itself. For proof, export the range ' +
+    'and verify it with the client, from a head that you kept.',
   method: 'GET',
   path: '/v1/chain/verify',
   family: 'control',

@@ -32,11 +32,12 @@ export const putWatchdog = defineAccountOperation({
   name: 'put_watchdog',
   summary: 'Expect a heartbeat every interval_s seconds, and alert a webhook when none comes',
   description:
-    'The clock starts at once. Without a heartbeat for interval_s the watchdog is late; after another grace_s seconds (by default the ' +
-    'larger of 5 and a tenth of the interval) it is down and watchdog.missed is sent, once per outage; watchdog.recovered ' +
-    'follows the next heartbeat. With alert_after, that number of intervals must be missed first; with remind_every_s, ' +
-    'watchdog.reminder is sent while it is down. Another PUT changes the terms, but not the clock or a pause. ' +
-    'webhook_secret is shown once, when the watchdog is made.',
+    'The clock starts at once. A watchdog without a heartbeat for interval_s seconds is late. After another ' +
+    'grace_s seconds (by default the larger of 5 and a tenth of interval_s) it is down, and watchdog.missed is ' +
+    'sent once. The next heartbeat ends the outage, and watchdog.recovered is sent. alert_after is how many ' +
+    'intervals must be missed before the alert. With remind_every_s, watchdog.reminder is sent again and again ' +
+    'while it is down. Another PUT changes these terms, but not the clock or a pause. The answer that makes the ' +
+    'watchdog has webhook_secret, which is not shown again.',
   method: 'PUT',
   path: '/v1/watchdog/{name}',
   family: 'control',
@@ -85,9 +86,10 @@ export const sendHeartbeat = defineAccountExchange({
   name: 'send_heartbeat',
   summary: 'Report that a job ran, or that it failed',
   description:
-    'No body is needed. `fail` means that the job ran and failed: the alert is sent at once, and the outage lasts until a ' +
-    'heartbeat with `ok`. A paused watchdog counts heartbeats and stays paused. 12 outages of one watchdog are alerted at ' +
-    'once, and one more every 5 minutes; one alert reports all outages in between.',
+    'No body is needed. With `fail` your job says that it ran and failed: the alert is sent at once, and the ' +
+    'outage ends with the next `ok`. A paused watchdog counts heartbeats and stays paused. The first 12 outages ' +
+    'of a watchdog are alerted at once. After them there is an alert every 5 minutes at most, which reports all ' +
+    'outages since the one before.',
   method: 'POST',
   path: '/v1/heartbeat/{name}',
   family: 'control',

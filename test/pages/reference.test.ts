@@ -78,6 +78,15 @@ t.test('an answer begins with its body, and one that cannot be read has no box t
   t.match(pageOf('verify_source'), new RegExp(`<summary>Headers of this answer</summary>.*${token}</code>`, 's'))
 })
 
+t.test('the reference says things in short sentences of plain words', async (t) => {
+  for (const { name, description = '' } of catalog) {
+    const long = description.split(/(?<=[.:;]) /).filter((sentence) => sentence.split(/\s+/).length > 30)
+    t.same(long, [], name)
+    const words = pageOf(name).replaceAll(/<[^>]+>/g, ' ')
+    t.notMatch(words, /Pin serial|settlement outcome|provably not settled|bearer credential|Unpredictable\./, name)
+  }
+})
+
 t.test(
   'the verdict is among the first lines of an answer, and no word of an answer is longer than a line',
   async (t) => {
