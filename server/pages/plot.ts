@@ -15,7 +15,7 @@ export interface Point {
 export interface Series {
   name: string
   /** The colour that its name has on every page; without it, the colour of its place in the order. */
-  tone?: 'supports' | 'contradicts' | 'open' | 'plain' | undefined
+  tone?: 'supports' | 'contradicts' | 'mixed' | 'open' | 'plain' | undefined
   points: readonly Point[]
 }
 
@@ -41,6 +41,7 @@ const HEIGHT = 100
 /** In pixels: the whole frame, what is above the plot, and the plot itself. The rest is for the times below it. */
 const FRAME = { height: 180, above: 8, inner: 144 }
 const Y_TICKS = 3
+const DAY_MS = 86_400_000
 const X_TICKS = 5
 
 export function Plot(props: PlotProps): Html {
@@ -52,7 +53,7 @@ export function Plot(props: PlotProps): Html {
   return html`<figure class="plot">
     <figcaption>${title}${series.length > 1 && html`<${Legend} series=${series} />`}</figcaption>
     <div class="plot-frame">
-      <${Heights} y=${scales.y} format=${format} />
+      <${Heights} scales=${scales} format=${format} />
       <svg class="plot-area" height=${FRAME.height} role="img" aria-labelledby=${`${id}-title ${id}-description`}>
         <title id=${`${id}-title`}>${title}</title>
         <desc id=${`${id}-description`}>${description}</desc>
@@ -71,10 +72,14 @@ function scalesOf({ shape, series, from, to }: PlotProps, points: readonly Point
   const times = points.map(({ at }) => at)
   const tops = shape === 'bars' ? [...sums(series).values()] : points.map(({ value }) => value ?? 0)
   const [first, last] = [from ?? Math.min(...times), to ?? Math.max(...times)]
+  // The scale ends above the values, so that an axis without any value still has two ticks.
+  const y = scaleLinear([0, Math.max(...tops, 1e-9)], [HEIGHT, 0]).nice(Y_TICKS)
+  // Half a thing is never counted.
+  const isWhole = tops.every(Number.isInteger) && y.domain().every(Number.isInteger)
   return {
+    ticks: y.ticks(Y_TICKS).filter((value) => !isWhole || Number.isInteger(value)),
     x: scaleUtc([first, Math.max(last, first + 1)], [0, WIDTH]),
-    // The scale ends above the values, so that an axis without any value still has two ticks.
-    y: scaleLinear([0, Math.max(...tops, 1e-9)], [HEIGHT, 0]).nice(Y_TICKS),
+    y,
   }
 }
 type Scales = ReturnType<typeof scalesOf>
@@ -88,21 +93,26 @@ function sums(series: readonly Series[]): Map<number, number> {
 }
 
 /** The numbers beside the plot, in a column of their own, so that they keep their width where the plot is narrow. */
-function Heights({ y, format }: { y: Scales['y']; format: (value: number) => string }): Html {
-  return html`<svg class="plot-axes" width="52" height=${FRAME.height} aria-hidden="true">${y
-    .ticks(Y_TICKS)
-    .map(
-      (value) =>
-        html`<text key=${value} x="44" y=${pixels(y(value))} dy="0.32em" text-anchor="end">${format(value)}</text>`,
-    )}</svg>`
+function Heights({ scales: { y, ticks }, format }: { scales: Scales; format: (value: number) => string }): Html {
+  return html`<svg class="plot-axes" width="52" height=${FRAME.height} aria-hidden="true">${ticks.map(
+    (value) =>
+      html`<text key=${value} x="44" y=${pixels(y(value))} dy="0.32em" text-anchor="end">${format(value)}</text>`,
+  )}</svg>`
 }
 
-function Axes({ scales: { x, y } }: { scales: Scales }): Html {
+function Axes({ scales: { x, y, ticks } }: { scales: Scales }): Html {
   const format = x.tickFormat(X_TICKS)
-  // The first of a month would be its name alone, beside days that have a number.
-  const label = (at: Date) => format(at).replace(/^([A-Z][a-z]{2})[a-z]*$/, (_, month) => `${month} 01`)
+  const [first, second] = x.ticks(X_TICKS)
+  const isOfDays = first && second && Number(second) - Number(first) < 7 * DAY_MS
+  const label = (at: Date) => {
+    const written = format(at)
+    // The scale writes a Sunday by its month, beside other days by their names.
+    if (isOfDays && /^[A-Z][a-z]{2} \d\d$/.test(written) && at.getUTCDay() === 0) return `Sun ${written.slice(-2)}`
+    // The first of a month would be its name alone, beside days that have a number.
+    return written.replace(/^([A-Z][a-z]{2})[a-z]*$/, (_, month) => `${month} 01`)
+  }
   return html`<g class="plot-axes" aria-hidden="true">
-    ${y.ticks(Y_TICKS).map((value) => html`<line key=${value} x1="0" x2="100%" y1=${pixels(y(value))} y2=${pixels(y(value))} />`)}
+    ${ticks.map((value) => html`<line key=${value} x1="0" x2="100%" y1=${pixels(y(value))} y2=${pixels(y(value))} />`)}
     ${x.ticks(X_TICKS).map(
       (
         at,

@@ -53,12 +53,13 @@ function Plots({ week, spending }: Pick<WeekProps, 'week' | 'spending'>): Html {
     }`
 }
 
-/** The verdicts, as countsOf names them, in the colours that they have on every card. */
+/** The verdicts, as countsOf names them, in the colours that they have on every card; of the two that are in doubt, one has its own. */
 const TONES: Readonly<Record<string, Series['tone']>> = {
   supports: 'supports',
   contradicts: 'contradicts',
   'insufficient evidence': 'open',
-  mixed: 'plain',
+  mixed: 'mixed',
+  'not assessed': 'plain',
 }
 
 function plotsOf(week: readonly Period[], spending: Spending): PlotProps[] {
