@@ -12,6 +12,7 @@ import { payingFetch, SELLERS, type System, type SystemOptions, startSystem } fr
 import { until } from '../../test/until.ts'
 import { openChat } from './chat.ts'
 import { once } from './once.ts'
+import { pastMinutes } from './past.ts'
 
 const OPERATOR_TOKEN = 'a-token-for-the-operator'
 
@@ -261,39 +262,21 @@ async function remember({ sql }: System) {
   await sql(`insert into day_figures (day, first_minute, recorded, well)
     select (now() at time zone 'utc')::date - n, date_trunc('day', now(), 'utc') - n * interval '1 day', 1440,
            case n when 4 then 1400 when 9 then 900 else 1440 end from generate_series(1, 30) n`)
-  const times = (count: number) => ({ buckets: { '0.1': count / 2, 1: count, '+Inf': count }, sum: count / 4, count })
-  const minute = Math.floor(Date.now() / 60_000) * 60_000
-  for (let hours = 160; hours > 2; hours -= 4) {
-    const n = 40 + (160 - hours) * 2
-    const counters = {
-      admitted: n,
-      completed: { supports: n, mixed: n / 2, contradicts: n / 4 },
-      failed: { source_timeout: n / 4 },
-      stages: { observe: times(n), assess: times(n) },
-      admission: times(n),
-      result: times(n),
-      alerts: { delivered: n },
-      probes: { ready: n },
-      model: { calls: { ok: n }, tokens: { input: n * 1000, output: n * 20 }, usd: n / 1000 },
-    }
-    const payment = {
-      outcome: 'settled',
-      mode: 'offline',
-      network: 'eip155:84532',
-      count: n,
-      amount_atomic: `${n}30000`,
-    }
-    await sql(
-      `insert into minute_figures (minute, well, queue_depth, oldest_seconds, counters, payments)
-       values (to_timestamp($1 / 1000.0), true, $2, 1.5, $3, $4)`,
-      [minute - hours * 3_600_000, n % 7, JSON.stringify(counters), JSON.stringify([payment])],
-    )
-  }
+  await sql(`insert into day_figures (day, first_minute, recorded, well)
+    select (now() at time zone 'utc')::date, date_trunc('day', now(), 'utc'), past, past
+    from (select floor(extract(epoch from now() - date_trunc('day', now(), 'utc')) / 60) past) today
+    on conflict (day) do update set first_minute = excluded.first_minute, recorded = excluded.recorded, well = excluded.well`)
+  await sql(
+    `insert into minute_figures (minute, well, queue_depth, oldest_seconds, counters, payments)
+     select (row ->> 'minute')::timestamptz, true, (row ->> 'depth')::int, (row ->> 'oldest')::float8, row -> 'counters', row -> 'payments'
+     from json_array_elements($1::json) row`,
+    [JSON.stringify(pastMinutes())],
+  )
   await sql(`insert into verification_requests (id, key_hash, body_hash, state, body, quote_expires_at, created_at, changed_at, error)
     select gen_random_uuid(), sha256(i::text::bytea), sha256(i::text::bytea), 'failed',
            json_build_object('source_url', 'https://host-' || i % 9 || '.test/page', 'claim', 'c'), now(),
-           now() - i * interval '1 minute', now() - i * interval '1 minute',
-           json_build_object('code', 'source_timeout', 'message', 'm', 'retryable', true) from generate_series(1, 120) i`)
+           now() - interval '2 hours' - i * interval '12 minutes', now() - interval '2 hours' - i * interval '12 minutes',
+           json_build_object('code', 'source_timeout', 'message', 'm', 'retryable', true) from generate_series(1, 105) i`)
 }
 
 /** Runs `countersign check` on a report: its page, and its outcome as JSON. */
