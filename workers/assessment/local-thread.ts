@@ -3,12 +3,13 @@ import { assessLocally, type LocalAssessment } from './local/assessment.ts'
 import { loadVerifier, type Verifier } from './local/verifier.ts'
 import { readVerifierFiles } from './local/weights.ts'
 
-let loaded: Promise<Verifier> | undefined
-const verifier = () => (loaded ??= loadVerifier(readVerifierFiles()))
+let own: Promise<Verifier> | undefined
+const verifier = () => (own ??= loadVerifier(readVerifierFiles()))
 
-/** Loads the verifier, so that the first claim does not wait for it. */
-export async function load(): Promise<void> {
-  await verifier()
+/** Loads the verifier, so that no claim waits for it, when the thread before this one has loaded its own. `turns` begins with a 1. */
+export async function load({ turn, turns }: { turn: number; turns: Int32Array }): Promise<void> {
+  Atomics.wait(turns, turn, 0)
+  await verifier().finally(() => Atomics.notify(turns, turn + 1, Atomics.add(turns, turn + 1, 1) + 1))
 }
 
 export interface LocalTask {

@@ -24,10 +24,7 @@ export function semanticProcedure(model: string, windowTokens: number, promptVer
   return `semantic-14+${modelName(model)}+prompt-${promptVersion}+w${windowTokens}+icu-${icu}+unicode-${unicode}`
 }
 
-/**
- * A model's id as part of a procedure: unchanged, or, if it is long or has other characters, cut and followed by a
- * digest.
- */
+/** A model's id as part of a procedure: unchanged, or, if it is long or has other characters, cut and followed by a digest. */
 function modelName(model: string): string {
   const plain = model.replace(/[^A-Za-z0-9._:/@-]/g, '_')
   if (plain === model && model.length <= LONGEST) return model

@@ -1,9 +1,10 @@
 // A thread of the verifier, without weights, in which two pages take all memory or all time. Every other claim is answered at once.
+// Only the first thread gets through its loading.
 import type { LocalAssessment } from '../../../workers/assessment/local/assessment.ts'
 import type { LocalTask } from '../../../workers/assessment/local-thread.ts'
 import { hoard, spin } from '../../threads/tasks.ts'
 
-export const load = () => {}
+export const load = ({ turn }: { turn: number }) => (turn === 0 ? undefined : new Promise(() => {}))
 
 export function assess({ text }: LocalTask): LocalAssessment {
   if (text.includes('all memory')) hoard()

@@ -107,3 +107,13 @@ t.test(
     }
   },
 )
+
+t.test('one loaded thread is enough to sell: the others load after it', { timeout: 60_000 }, async (t) => {
+  const thread = new URL('./hostile-thread.ts', import.meta.url)
+  await using first = openLocalAssessor({ threads: 2, metrics: openMetrics(), log, thread })
+  await first.ready
+  t.equal(first.problem, null)
+  t.equal(first.pausedUntil, null)
+  const { claim_support } = await first.assess({ claim: CLAIM, observation: observationOf(PAGE) })
+  t.equal(claim_support, 'insufficient_evidence')
+})
