@@ -1,4 +1,4 @@
-// Starts and stops a process: what it opened is closed in reverse order after SIGTERM or SIGINT, when a part of it fails,
+// Starts and stops a process: what it opened is closed in reverse order after a signal, when a part of it fails,
 // and when it cannot start. A drain that takes too long is ended before the SIGKILL of the platform at 30 s.
 
 import { ConfigError } from './config.ts'
@@ -12,6 +12,8 @@ export interface Running {
   stopping?: () => void
 }
 
+/** SIGHUP comes when a terminal is closed. */
+const SIGNALS = ['SIGTERM', 'SIGINT', 'SIGHUP'] as const
 const HARD_STOP_MS = 29_000
 /**
  * Milliseconds in which a further signal repeats the first. A terminal and a platform such as Heroku signal every process of a group,
@@ -21,7 +23,7 @@ const REPEAT_MS = 1000
 /** Milliseconds after the drain in which the process may end by itself. */
 const END_MS = 500
 
-/** Runs `start` and waits for SIGTERM, SIGINT or a failure. Exits 0 after a drain, else 1. */
+/** Runs `start` and waits for SIGTERM, SIGINT, SIGHUP or a failure. Exits 0 after a drain, else 1. */
 export async function runProcess(start: (opened: AsyncDisposableStack) => Promise<Running>): Promise<void> {
   const opened = new AsyncDisposableStack()
   const stop = Promise.withResolvers<string>()
@@ -30,7 +32,8 @@ export async function runProcess(start: (opened: AsyncDisposableStack) => Promis
     stop.resolve(signal)
     boundEnd()
   }
-  process.once('SIGTERM', onSignal).once('SIGINT', onSignal)
+  // `on`, because a listener that is taken away leaves a moment in which the next signal ends the process.
+  for (const signal of SIGNALS) process.on(signal, onSignal)
   let log: Logger | undefined
   try {
     const running = await start(opened)
@@ -63,7 +66,7 @@ function endSoon() {
   const insist = () => {
     if (performance.now() - begun > REPEAT_MS) process.exit(1)
   }
-  process.on('SIGTERM', insist).on('SIGINT', insist)
+  for (const signal of SIGNALS) process.on(signal, insist)
   setTimeout(() => process.exit(1), HARD_STOP_MS).unref()
 }
 

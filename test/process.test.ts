@@ -180,6 +180,14 @@ t.test('a later signal ends a process that does not get through its start', { bu
   t.same(await child.ended, { code: 1, signal: null })
 })
 
+t.test('a terminal that is closed stops a process as SIGTERM does', { buffered: true }, async (t) => {
+  await using child = startChild('test/lingering-process.ts', {})
+  await child.logs('ready')
+  child.kill('SIGHUP')
+  t.match(await child.logs('stopping'), { reason: 'SIGHUP' })
+  t.same(await child.ended, { code: 0, signal: null })
+})
+
 t.test(
   'the same signal at once does not: npm forwards what each process of its group gets',
   { buffered: true },
@@ -192,6 +200,8 @@ t.test(
     child.kill('SIGTERM')
     await child.logs('stopped')
     t.same(await child.ended, { code: 0, signal: null })
+    const removed = child.heard.filter(({ event }) => event === 'listener_removed')
+    t.same(removed, [], 'there is no moment in which a signal has its usual effect')
   },
 )
 
