@@ -1,5 +1,6 @@
 // The index of the operator's commands: `npm run cli -- <command>`. Each command is in the room of its subject, most in
-// server/operate/. Exit status 0 when all is well, 1 when not, 2 for a wrong call.
+// server/operate/. Exit status 0 when all is well, 1 when not, 2 for a wrong call, 74 when standard output
+// cannot be written.
 import { createInterface } from 'node:readline/promises'
 import { parseArgs } from 'node:util'
 import { billingCommands } from './billing/commands.ts'

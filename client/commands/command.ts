@@ -2,7 +2,7 @@
 // option of another command is an error.
 import { type ParseArgsConfig, parseArgs } from 'node:util'
 import { UsageError } from '../arguments.ts'
-import { print } from './output.ts'
+import { print, UNWRITTEN } from './output.ts'
 
 export interface Option {
   type: 'string' | 'boolean'
@@ -139,7 +139,7 @@ function helpOfGroup(name: string, group: CommandGroup): string {
     `${name} COMMAND --help explains one command, with its options and examples.`,
     examples(group.examples),
     `Every command:\n\n${twoColumns(optionRows(COMMON))}`,
-    `Exit status: ${group.exitStatus ?? EXIT_STATUS}`,
+    `Exit status: ${group.exitStatus ?? EXIT_STATUS}\n${UNWRITTEN_STATUS}`,
   )
 }
 
@@ -150,11 +150,12 @@ function helpOfCommand(name: string, single: SingleCommand): string {
     single.about,
     `Options:\n\n${twoColumns(optionRows(everyOption(single)))}`,
     examples(single.examples),
-    `Exit status: ${single.exitStatus ?? EXIT_STATUS}`,
+    `Exit status: ${single.exitStatus ?? EXIT_STATUS}\n${UNWRITTEN_STATUS}`,
   )
 }
 
 const EXIT_STATUS = '0 good, 1 bad or refused, 2 wrong usage.'
+const UNWRITTEN_STATUS = `${UNWRITTEN} in place of 0, where standard output cannot be written.`
 
 const sections = (...all: (string | undefined)[]) => `${all.filter(Boolean).join('\n\n')}\n`
 const sentence = (text: string) => `${text.charAt(0).toUpperCase()}${text.slice(1)}.`

@@ -3,21 +3,34 @@ import { MissingError, UsageError, visible } from '../arguments.ts'
 import { CountersignError } from '../client.ts'
 
 let closed = false
+let full = false
 for (const stream of [process.stdout, process.stderr])
   stream.on('error', (error: NodeJS.ErrnoException) => {
     // The reader has closed the pipe, as `head` does. The command continues, because its exit status still gives the
     // outcome.
-    if (error.code !== 'EPIPE') throw error
-    closed = true
+    if (error.code === 'EPIPE') closed = true
+    if (closed || full || stream === process.stderr) return
+    // As of a full disk. The command continues here too: it may have paid, and must write that down.
+    full = true
+    const reason = error.message.replace(/^[A-Z]+: |, write$/g, '')
+    process.stderr.write(
+      described(new Error(`cannot write standard output: ${reason}`), process.argv.includes('--json')),
+    )
+    process.once('exit', (status) => {
+      if (status === 0) process.exitCode = UNWRITTEN
+    })
   })
+
+/** The exit status of a command that succeeded but could not write its results: EX_IOERR of sysexits.h. */
+export const UNWRITTEN = 74
 
 /** Whether there may be a reader of the output. */
 export function isHeard(): boolean {
-  return !closed
+  return !closed && !full
 }
 
 export function print(text: string | Uint8Array): 0 {
-  if (!closed) process.stdout.write(text)
+  if (isHeard()) process.stdout.write(text)
   return 0
 }
 
@@ -39,15 +52,17 @@ export function paint(colour: keyof typeof COLOURS, text: string): string {
 
 /** Prints an error and returns the exit status. */
 export function explain(error: unknown, asJson: boolean): 1 | 2 {
+  note(described(error, asJson))
+  return error instanceof UsageError ? 2 : 1
+}
+
+function described(error: unknown, asJson: boolean): string {
   const message = error instanceof Error ? error.message : String(error)
   const isUsage = error instanceof UsageError
-  if (asJson) note(`${JSON.stringify({ error: { ...bodyOf(error, isUsage), message } })}\n`)
-  else if (error instanceof CountersignError) note(`${visible(error.code)}: ${visible(message)}\n`)
-  else
-    note(
-      `countersign: ${visible(message)}\n${isUsage && !(error instanceof MissingError) ? 'See countersign --help.\n' : ''}`,
-    )
-  return isUsage ? 2 : 1
+  if (asJson) return `${JSON.stringify({ error: { ...bodyOf(error, isUsage), message } })}\n`
+  if (error instanceof CountersignError) return `${visible(error.code)}: ${visible(message)}\n`
+  const hint = isUsage && !(error instanceof MissingError) ? 'See countersign --help.\n' : ''
+  return `countersign: ${visible(message)}\n${hint}`
 }
 
 function bodyOf(error: unknown, isUsage: boolean) {

@@ -1,6 +1,6 @@
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { mkdtemp, open, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { text } from 'node:stream/consumers'
@@ -299,6 +299,28 @@ t.test('a reader that stops early gets no stack trace', async (t) => {
   const [stderr, [code]] = await Promise.all([text(child.stderr), once(child, 'exit')])
   t.equal(stderr, '')
   t.equal(code, 0, 'the exit status still says what was found')
+})
+
+t.test('a full disk gets one line and no stack trace, and no other status than 74 in place of 0', async (t) => {
+  const full = await open('/dev/full', 'w')
+  t.teardown(() => full.close())
+  const { baseUrl } = await play(t, answerWith(200, '{"keys":[]}'), answerWith(200, '{"keys":[]}'))
+  const COMPARE = 'Compare these with a source independent of this service before you trust them. To pin them:'
+  const why = 'cannot write standard output: no space left on device'
+  const asJson = { error: { code: 'failed', retryable: false, message: why } }
+  for (const [args, input, status, lines] of [
+    [['verify', '-', PIN], JSON.stringify(issueResult()), 74, [`countersign: ${why}`]],
+    [['verify', '-', PIN], 'no json', 1, [`countersign: ${why}`]],
+    [['keys', baseUrl], '', 74, [COMPARE, `countersign: ${why}`]],
+    [['keys', baseUrl, '--json'], '', 74, [JSON.stringify(asJson)]],
+    [['buy', '--help'], '', 74, [`countersign: ${why}`]],
+  ] as const) {
+    const child = spawn(process.execPath, [CLI, ...args], { stdio: ['pipe', full.fd, 'pipe'] })
+    child.stdin!.end(input)
+    const [stderr, [code]] = await Promise.all([text(child.stderr!), once(child, 'exit')])
+    t.same([code, stderr.trimEnd().split('\n')], [status, lines], args.join(' '))
+  }
+  t.match((await run(['buy', '--help'])).stdout, /\n74 in place of 0, where standard output cannot be written\.\n$/)
 })
 
 t.test('recover prints the bytes of the paid result, and reads the token from a file', async (t) => {

@@ -3,7 +3,9 @@
 import { spawn } from 'node:child_process'
 import { randomUUID } from 'node:crypto'
 import { once } from 'node:events'
+import { open } from 'node:fs/promises'
 import { join } from 'node:path'
+import { text } from 'node:stream/consumers'
 import t from 'tap'
 import { publicSettings, readConfig } from '../../server/config.ts'
 import { openPresence } from '../../server/operate/presence.ts'
@@ -425,4 +427,13 @@ t.test('calls: help of a group, options, pipes', async (t) => {
   child.stderr.on('data', (chunk) => (errors += chunk))
   const [code] = await once(child, 'close')
   t.same([code, errors], [0, ''], 'a closed pipe is no error')
+
+  const full = await open('/dev/full', 'w')
+  t.teardown(() => full.close())
+  const cramped = spawn(process.execPath, [join(import.meta.dirname, '../../server/cli.ts'), 'config'], {
+    env: BARE_ENV,
+    stdio: ['ignore', full.fd, 'pipe'],
+  })
+  const [said, [status]] = await Promise.all([text(cramped.stderr!), once(cramped, 'close')])
+  t.same([status, said], [74, 'cannot write standard output: no space left on device\n'], 'a full disk')
 })
