@@ -156,6 +156,13 @@ t.test('a report of 60 citations', async (t) => {
     t.equal(readFileSync(path('report.md'), 'utf8'), markdown)
     const { code, stderr } = await countersign(args, { typed: 'y\n' })
     t.equal(code, 1, 'dead links and an invented quotation are left')
+    const failing = (report: string) =>
+      JSON.parse(report).citations.filter(({ level }: { level: string }) => level === 'error').length
+    const still = failing((await check('report.md', '--json')).stdout)
+    t.match(
+      stderr,
+      new RegExp(`report\\.md is corrected: now ${still} citations do not hold, and the exit status says so\\.\n$`),
+    )
     t.match(stderr, '  The harbour of Kelby was opened in [-1847-] {+1874+}\n')
     const fixed = readFileSync(path('report.md'), 'utf8')
     t.equal(
@@ -181,7 +188,9 @@ t.test('a report of 60 citations', async (t) => {
     const html = (quote: string) =>
       `\ufeff<!doctype html>\r\n<p>A &amp; B say <q>${quote}</q>\r\n(<a href="${site}/kelby">Kelby</a>).</p>\r\n`
     writeFileSync(path('small.html'), html('was opened in <i>1947</i> by Ada &quot;Norrish'))
-    t.equal((await check('small.html', '--fix', '--yes')).code, 0)
+    const fixed = await check('small.html', '--fix', '--yes')
+    t.match(fixed, { code: 0, stdout: /1 wrong\. some do not hold\n$/ })
+    t.match(fixed.stderr, /small\.html is corrected: now all citations hold, and the exit status says so\.\n$/)
     t.equal(readFileSync(path('small.html'), 'utf8'), html('was opened in 1874 by Ada Norrish'))
     t.match(await check('small.html'), { code: 0, stdout: /1 citation, 1 page: 1 ok\. all hold\n$/ })
   })

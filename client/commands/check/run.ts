@@ -12,7 +12,7 @@ import { formatMarkdown, formatText } from '../../report/format-text.ts'
 import { readHtml } from '../../report/html.ts'
 import { type Judged, judge, LEVELS, wantedOf } from '../../report/judgement.ts'
 import { readMarkdown } from '../../report/markdown.ts'
-import { allHold, type Outcome, place } from '../../report/outcome.ts'
+import { type Outcome, place } from '../../report/outcome.ts'
 import { askPages } from '../../report/pages.ts'
 import { Lines, type Report, UnreadableReportError } from '../../report/report.ts'
 import { budgetOf } from '../buy/buying.ts'
@@ -83,8 +83,10 @@ export async function runCheck(file: string, options: CheckOptions): Promise<num
     await readable(html, () => writeFile(html, fillCheckPage(page, outcome)))
   }
   const corrected = options.fix ? await correct(file, text, corrections, { lines, yes: options.yes }) : []
+  const left = countLeft(judged, corrected)
+  if (corrected.length > 0) note(`${correctedWords(file, left)}\n`)
   if (verified?.isInterrupted) return 130
-  return allHold(outcome) || areCorrected(judged, corrected) ? 0 : 1
+  return left === 0 ? 0 : 1
 }
 
 /** Everything needed to buy, read before any request. */
@@ -199,21 +201,25 @@ async function correct(
   if ((await readFile(path, 'utf8')) !== text)
     throw new UsageError(`${file} has changed meanwhile, and was not corrected.`)
   await replaceFile(path, applyCorrections(text, corrections), (await stat(path)).mode & 0o7777)
-  note(`${visible(file)} is corrected.\n`)
   return corrections
 }
 
-/** Whether all failures were quotations whose wrong parts are now corrected. */
-function areCorrected(judged: readonly Judged[], corrections: readonly Correction[]): boolean {
+/** How many citations fail in the corrected report: all that failed, but for quotations whose wrong parts are now corrected. */
+function countLeft(judged: readonly Judged[], corrections: readonly Correction[]): number {
   const made = new Set(corrections.map(({ start, end }) => `${start}-${end}`))
-  return judged
-    .filter(({ status }) => LEVELS[status] === 'error')
-    .every(({ status, parts }) => {
-      const wrong = parts.filter(({ found }) => found?.match === 'near' || found?.match === 'absent')
-      return (
-        status === 'wrong' && wrong.every((part) => made.has(`${part.replaceable?.start}-${part.replaceable?.end}`))
-      )
-    })
+  return judged.filter(({ status, parts }) => {
+    if (LEVELS[status] !== 'error') return false
+    const wrong = parts.filter(({ found }) => found?.match === 'near' || found?.match === 'absent')
+    const isCorrected = wrong.every((part) => made.has(`${part.replaceable?.start}-${part.replaceable?.end}`))
+    return status !== 'wrong' || !isCorrected
+  }).length
+}
+
+/** What was printed is about the report before its correction. */
+function correctedWords(file: string, left: number): string {
+  const outcome =
+    left === 0 ? 'all citations hold' : `${left} ${left === 1 ? 'citation does' : 'citations do'} not hold`
+  return `${visible(file)} is corrected: now ${outcome}, and the exit status says so.`
 }
 
 /** Replaces the file completely, or not at all. */
