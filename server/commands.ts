@@ -203,11 +203,15 @@ function readCall(args: string[]) {
   const { options = {}, takes = [] } = command
   const known = { ...COMMON, ...options }
   const { values, positionals } = parse(name, args.slice(name.split(' ').length), known)
-  if (positionals.length !== takes.length && !values.help)
-    throw new UsageError(
-      `${name} takes ${takes.map((one) => `<${one}>`).join(' ') || 'no argument'}: ` +
-        `"${[name, ...positionals].join(' ')}" is not one of the commands.\n\n${usage([name])}`,
-    )
+  if (positionals.length !== takes.length && !values.help) {
+    const given = positionals.length === 0 ? 'none was given' : `"${positionals.join(' ')}" was given`
+    // The second word may have been meant as that of a command.
+    const wrong =
+      takes.length === 0
+        ? `no argument: "${[name, ...positionals].join(' ')}" is not one of the commands`
+        : `${takes.map((one) => `<${one}>`).join(' ')}, and ${given}`
+    throw new UsageError(`${name} takes ${wrong}.\n\n${usage([name])}`)
+  }
   const confirm = async (question: string) => values.yes === true || askPerson(question)
   const call: CommandCall = { args: positionals, options: values, json: values.json === true, confirm }
   return { name, command, call }

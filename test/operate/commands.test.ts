@@ -428,6 +428,13 @@ t.test('calls: help of a group, options, pipes', async (t) => {
   const [code] = await once(child, 'close')
   t.same([code, errors], [0, ''], 'a closed pipe is no error')
 
+  const missing = await runCli(bare, 'sign-offline')
+  t.match(missing, { code: 2, stderr: /^sign-offline takes <PAYMENT-REQUIRED>, and none was given\.\n\n/ })
+  const many = await runCli(bare, 'chain', 'verify', 'links', 'twice')
+  t.match(many, { code: 2, stderr: /^chain verify takes <links\|signatures>, and "links twice" was given\.\n\n/ })
+  const mistyped = await runCli(bare, 'keys', 'rotat')
+  t.match(mistyped, { code: 2, stderr: /^keys takes no argument: "keys rotat" is not one of the commands\.\n\n/ })
+
   const full = await open('/dev/full', 'w')
   t.teardown(() => full.close())
   const cramped = spawn(process.execPath, [join(import.meta.dirname, '../../server/cli.ts'), 'config'], {
