@@ -13,11 +13,13 @@ export class DamagedFileError extends Error {
 
 export class LogFile<Line> implements AsyncDisposable {
   readonly #file: FileHandle
+  readonly #path: string
   #waiting: string[] = []
   #flushed: Promise<void> | null = null
 
-  private constructor(file: FileHandle) {
+  private constructor(file: FileHandle, path: string) {
     this.#file = file
+    this.#path = path
   }
 
   /**
@@ -47,7 +49,7 @@ export class LogFile<Line> implements AsyncDisposable {
         read(line)
         await file.appendFile('\n')
       } else if (tail.length > 0) await file.truncate(whole)
-      return new LogFile<Line>(file)
+      return new LogFile<Line>(file, path)
     } catch (error) {
       await file.close()
       throw error
@@ -79,7 +81,8 @@ export class LogFile<Line> implements AsyncDisposable {
         await this.#file.appendFile(text)
         await this.#file.datasync()
       } catch (error) {
-        this.#failure = error as Error
+        // The system names no file in the error of a write.
+        this.#failure = Object.assign(error as Error, { path: this.#path })
         throw error
       }
     })

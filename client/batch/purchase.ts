@@ -36,6 +36,8 @@ export interface Bought {
   isVerified: boolean
   /** Null if the service gave no token. */
   recovery: Recovery | null
+  /** Why the token could not be kept. Then the purchase is not finished: the next run fetches it again. */
+  fault?: Error
 }
 
 /** What fetches the result and its evidence again, without a payment. */
@@ -90,7 +92,10 @@ type Line =
   /** The caller has seen the result: only then may another one be bought. */
   | { type: 'shown'; id: string; at: string }
 
-/** Buys, goes on with an interrupted purchase, or returns a finished one. `show` prints the ending; it counts as shown after that. */
+/**
+ * Buys, goes on with an interrupted purchase, or returns a finished one. `show` prints the ending; it counts as shown after that. What
+ * was bought is also shown when it cannot be kept, which is thrown after that.
+ */
 export async function buyOnce(
   question: Question,
   options: PurchaseOptions,
@@ -115,11 +120,16 @@ export async function buyOnce(
   const ending = await new Attempt(id, home, question, options).make()
   if (ending.kind === 'lost') await write({ type: 'lost', id, at: at(), message: ending.message })
   const isFinished = ending.kind === 'completed' && ending.isVerified
-  if (isFinished) {
+  let fault = ending.kind === 'completed' ? ending.fault : undefined
+  if (isFinished && !fault) {
     const result_base64 = Buffer.from(ending.bytes).toString('base64')
-    await write({ type: 'result', id, at: at(), cost_usd: ending.costUsd, result_base64 })
+    const line = { type: 'result', id, at: at(), cost_usd: ending.costUsd, result_base64 } as const
+    await write(line).catch((error: Error) => {
+      fault = error
+    })
   }
   await show(ending)
+  if (fault) throw fault
   if (isFinished) await write({ type: 'shown', id, at: at() })
 }
 
@@ -258,8 +268,12 @@ class Attempt {
   async #complete(journal: Journal, { result, bytes, recoveryToken }: Purchase<PurchaseResult>): Promise<Ending> {
     const costUsd = formatUsd(BigInt(journal.header.terms.amount))
     const isVerified = await this.#options.verify(result, bytes)
-    const recovery = await keepRecovery(tokenFile(this.#home, this.#order.id), recoveryToken)
-    return { kind: 'completed', result, bytes, costUsd, isEarlier: false, isVerified, recovery }
+    const whole = { kind: 'completed', result, bytes, costUsd, isEarlier: false, isVerified } as const
+    try {
+      return { ...whole, recovery: await keepRecovery(tokenFile(this.#home, this.#order.id), recoveryToken) }
+    } catch (error) {
+      return { ...whole, recovery: null, fault: error as Error }
+    }
   }
 
   #openBudget(journal: Journal): Budget {

@@ -1,6 +1,7 @@
-// Reads and replaces the files that are named on the command line; `-` is standard input.
-import { createReadStream } from 'node:fs'
-import { readFile, rename, writeFile } from 'node:fs/promises'
+// Reads and replaces the files that are named on the command line, and checks beforehand what will be written; `-` is standard input.
+import { constants, createReadStream } from 'node:fs'
+import { access, open, readFile, rename, rm, stat, writeFile } from 'node:fs/promises'
+import { dirname, join, resolve } from 'node:path'
 import { buffer } from 'node:stream/consumers'
 import { UsageError } from '../arguments.ts'
 import { type PinnedKey, parseJson } from '../verification.ts'
@@ -16,10 +17,26 @@ export async function readable<T>(file: string, read: () => Promise<T>): Promise
   try {
     return await read()
   } catch (cause) {
-    const ofFile = cause instanceof SyntaxError || typeof (cause as NodeJS.ErrnoException).syscall === 'string'
-    if (ofFile) throw new UsageError(`Cannot use ${file}: ${(cause as Error).message}`, { cause })
+    if (cause instanceof SyntaxError || isOfDisk(cause))
+      throw new UsageError(`Cannot use ${file}: ${faultOf(cause as Error)}`, { cause })
     throw cause
   }
+}
+
+/** Whether the error is of a file or a folder, such as a full disk. */
+export function isOfDisk(error: unknown): error is NodeJS.ErrnoException {
+  return error instanceof Error && typeof (error as NodeJS.ErrnoException).syscall === 'string'
+}
+
+/** The same as a sentence that names the folder in which it happened, or the file where that is elsewhere. */
+export function diskFault(error: NodeJS.ErrnoException, folder: string): string {
+  const isInside = error.path === undefined || resolve(error.path).startsWith(resolve(folder))
+  return `Cannot use ${isInside ? folder : error.path}: ${faultOf(error)}.`
+}
+
+/** What is wrong with a file, without the system call and its arguments, which name a neighbour of the file. */
+export function faultOf({ message }: Error): string {
+  return message.replace(/, [a-z]+(?: '.*')?$/, '')
 }
 
 export async function readKeys(file: string): Promise<PinnedKey[]> {
@@ -42,11 +59,87 @@ export async function readInput(file: string): Promise<Buffer> {
   }
 }
 
-/** Replaces the file completely, or not at all; mode 600. A UsageError where it cannot be written. */
+/**
+ * Replaces the file completely, or not at all; mode 600. What is no file, such as /dev/stdout, is written as it is. A UsageError where
+ * it cannot be written.
+ */
 export async function replaceFile(path: string, bytes: Uint8Array): Promise<void> {
-  const next = `${path}.${process.pid}.new`
   await readable(path, async () => {
-    await writeFile(next, bytes, { mode: 0o600 })
-    await rename(next, path)
+    if (await isSpecial(path)) return await writeFile(path, bytes)
+    const next = neighbourOf(path)
+    try {
+      await writeFile(next, bytes, { mode: 0o600 })
+      await rename(next, path)
+    } catch (error) {
+      await rm(next, { force: true })
+      throw error
+    }
   })
 }
+
+/**
+ * Throws a UsageError if one of the files could not be replaced, or a budget could not be kept in it. Nothing is left of the check.
+ * A command that may pay calls this, or one of the two below, for each file before it pays.
+ */
+export function checkReplaceable(...paths: (string | undefined)[]): Promise<void> {
+  return checkEach(paths, tryReplacing)
+}
+
+/** The same for files that are written or continued in their place. */
+export function checkWritable(...paths: (string | undefined)[]): Promise<void> {
+  return checkEach(paths, tryWriting)
+}
+
+/** The same for a folder in which files will be made. It need not be there yet. */
+export function checkFolder(path: string): Promise<void> {
+  return checkEach([path], async () => {
+    let folder = resolve(path)
+    while (!(await statOf(folder)) && folder !== dirname(folder)) folder = dirname(folder)
+    await tryMaking(join(folder, '.countersign'))
+  })
+}
+
+async function checkEach(paths: (string | undefined)[], attempt: (path: string) => Promise<void>): Promise<void> {
+  if (paths.includes('')) throw new UsageError('The name of a file or folder is empty.')
+  for (const path of paths) if (path !== undefined) await readable(path, () => attempt(path))
+}
+
+async function tryReplacing(path: string): Promise<void> {
+  if (await isSpecial(path)) await access(path, constants.W_OK)
+  else await tryMaking(path)
+}
+
+async function tryWriting(path: string): Promise<void> {
+  const found = await statOf(path)
+  if (found && !found.isFile()) return await tryReplacing(path)
+  await using _file = await open(path, 'a')
+  if (!found) await rm(path, { force: true })
+}
+
+/** Makes a neighbour of the file, with more bytes than a full disk takes, and removes it. */
+async function tryMaking(path: string): Promise<void> {
+  const next = neighbourOf(path)
+  try {
+    await writeFile(next, Buffer.alloc(TRIED_BYTES), { mode: 0o600 })
+  } finally {
+    await rm(next, { force: true })
+  }
+}
+
+/** Whether there is something that is no file. Throws for a folder. */
+async function isSpecial(path: string): Promise<boolean> {
+  const found = await statOf(path)
+  if (found?.isDirectory()) throw Object.assign(new Error('it is a folder'), { code: 'EISDIR', syscall: 'open' })
+  return found !== null && !found.isFile()
+}
+
+/** Null where there is nothing. */
+function statOf(path: string) {
+  return stat(path).catch((error: NodeJS.ErrnoException) => {
+    if (error.code === 'ENOENT') return null
+    throw error
+  })
+}
+
+const neighbourOf = (path: string) => `${path}.${process.pid}.new`
+const TRIED_BYTES = 4096

@@ -50,8 +50,16 @@ export function paint(colour: keyof typeof COLOURS, text: string): string {
   return hasColours ? `\x1b[${COLOURS[colour]}m${text}\x1b[0m` : text
 }
 
+/** What went wrong first: where the closing of a file fails too, the language hides the first error in the later one. */
+export function firstError(error: unknown): unknown {
+  let first = error
+  while (first instanceof Error && first.name === 'SuppressedError' && 'suppressed' in first) first = first.suppressed
+  return first
+}
+
 /** Prints an error and returns the exit status. */
-export function explain(error: unknown, asJson: boolean): 1 | 2 {
+export function explain(thrown: unknown, asJson: boolean): 1 | 2 {
+  const error = firstError(thrown)
   note(described(error, asJson))
   return error instanceof UsageError ? 2 : 1
 }

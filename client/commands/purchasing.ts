@@ -10,6 +10,7 @@ import { Countersign, CountersignError } from '../client.ts'
 import type { Capabilities } from '../operations/discovery.ts'
 import type { Terms, Wallet } from '../wallet.ts'
 import { askTerms, budgetOf, ownAddress } from './buy/buying.ts'
+import { checkFolder, checkReplaceable } from './files.ts'
 import { serviceUrl } from './toolkit.ts'
 import { type Proof, Trust } from './trust.ts'
 import { readWallet } from './wallet-file.ts'
@@ -69,7 +70,11 @@ export class Purse {
   static async open(options: PurseOptions): Promise<Purse> {
     const service = serviceUrl(options.service)
     const trust = await Trust.open(service, options.journal, options)
-    return new Purse(await readWallet(options.wallet, { solanaRpcUrl: options['solana-rpc'] }), trust, service, options)
+    const wallet = await readWallet(options.wallet, { solanaRpcUrl: options['solana-rpc'] })
+    const purse = new Purse(wallet, trust, service, options)
+    await checkFolder(options.journal)
+    await checkReplaceable(options['budget-file'])
+    return purse
   }
 
   /**

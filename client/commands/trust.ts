@@ -4,13 +4,14 @@ import { mkdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import { checkKeys } from '../arguments.ts'
 import { waitForLock } from '../batch/lock.ts'
-import { LogFile } from '../batch/log-file.ts'
+import { LogFile, readLines } from '../batch/log-file.ts'
 import type { Question } from '../batch/purchase.ts'
 import type { Check } from '../checks.ts'
 import { Countersign } from '../client.ts'
 import type { PurchaseResult } from '../result.ts'
 import { integer, list, literal, object, text } from '../shape.ts'
 import { type PinnedKey, trustIntroduced, verifyResult } from '../verification.ts'
+import { firstError } from './output.ts'
 import { type Pins, readIntroducedFiles, readPinned } from './pins.ts'
 import { signatureCheck } from './signature-check.ts'
 
@@ -86,16 +87,28 @@ export class Trust {
     const published = await new Countersign({ baseUrl: this.#service }).keys()
     const key = published.find((one) => one.key_id === key_id && one.pubkey_hex === pubkey_hex && one.use === 'receipt')
     const { checks } = verifyResult(result, { keys: key ? [key] : [], signatureCheck })
-    const words =
-      `signed by key ${key_id}, seen for the first time and kept from now on; ` +
+    const wordsFor = (kept: string) =>
+      `signed by key ${key_id}, seen for the first time and ${kept}; ` +
       `compare it with a source other than the service, or pin it: --pin ${key_id}:${pubkey_hex}`
-    const proof = proofOf([...checks, ...asked], words, `${key_id}:${pubkey_hex}`)
-    if (proof.ok && key) await this.#keep(key)
-    return proof
+    const proof = proofOf([...checks, ...asked], wordsFor('kept from now on'), `${key_id}:${pubkey_hex}`)
+    if (!proof.ok || !key) return proof
+    return await this.#keep(key).then(
+      () => proof,
+      // A full disk changes nothing about the proof.
+      (error: Error) => ({ ...proof, words: wordsFor(`not kept (${error.message})`) }),
+    )
   }
 
   async #readKept(): Promise<PinnedKey[]> {
-    return await this.#withKept(async (kept) => kept)
+    const read = this.#withKept(async (kept) => kept)
+    return await read.catch(async (error: unknown) => {
+      // Without room for a lock the keys can still be read.
+      if ((firstError(error) as NodeJS.ErrnoException).code !== 'ENOSPC') throw error
+      const kept: PinnedKey[] = []
+      for await (const line of readLines<KeptKey>(join(this.#folder, 'keys.jsonl')))
+        if (line.service === this.#service) kept.push({ key_id: line.key_id, pubkey_hex: line.pubkey_hex })
+      return kept
+    })
   }
 
   async #keep({ key_id, pubkey_hex }: PinnedKey): Promise<void> {

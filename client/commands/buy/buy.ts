@@ -54,8 +54,10 @@ export const buy = command({
   exitStatus:
     '0 the page supports every claim, or each verdict is that of --expect; 1 any other verdict; 2 wrong usage,\n' +
     'or the question was answered with no; 3 the price or the budget forbids it; 4 failed, and nothing was charged;\n' +
-    '5 paid, but the result does not verify; 6 still pending, or the evidence could not be fetched: the same command\n' +
-    'goes on; 130 interrupted: the same command goes on.',
+    '5 paid, but the result does not verify; 6 still pending, or paid and a file could not be written or the evidence\n' +
+    'not fetched: the same command goes on; 130 interrupted: the same command goes on.\n\n' +
+    'A file or folder that cannot be written is wrong usage, found before anything is paid. If it happens after that, the\n' +
+    'verdict is printed all the same, and the same command with another --out gets the result again, and pays nothing.',
   options: {
     ...PURCHASE,
     context: { type: 'string', value: 'TEXT', help: 'what the claims refer to, at most 1,000 characters; no evidence' },

@@ -17,6 +17,7 @@ import { systemClock } from '../../clock.ts'
 import type { Capabilities } from '../../operations/discovery.ts'
 import type { Terms, Wallet } from '../../wallet.ts'
 import { counted, openProgress } from '../batch/report.ts'
+import { firstError } from '../output.ts'
 import { endAtSignals, stopAtSignals } from '../signals.ts'
 
 /** Milliseconds for one row: longer than any settlement takes that succeeds. */
@@ -33,7 +34,8 @@ export async function explained<T>(work: () => Promise<T>): Promise<T> {
   using _ending = endAtSignals()
   try {
     return await work()
-  } catch (cause) {
+  } catch (thrown) {
+    const cause = firstError(thrown)
     if (isUsage(cause) && !(cause instanceof UsageError)) throw new UsageError((cause as Error).message, { cause })
     throw cause
   }

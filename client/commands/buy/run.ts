@@ -7,8 +7,8 @@ import { citableResults } from '../../citation.ts'
 import { questionOf, tellMode } from '../batch/report.ts'
 import { confirm } from '../confirm.ts'
 import { fetchEvidence, isWithoutEvidence } from '../evidence.ts'
-import { replaceFile } from '../files.ts'
-import { json, note, print } from '../output.ts'
+import { checkReplaceable, diskFault, isOfDisk, replaceFile } from '../files.ts'
+import { firstError, json, note, print } from '../output.ts'
 import { type Offer, Purse, type PurseOptions } from '../purchasing.ts'
 import { INTERRUPTED, stopAtSignals } from '../signals.ts'
 import { readWhole } from '../toolkit.ts'
@@ -36,8 +36,10 @@ async function run(source_url: string, claims: readonly string[], options: BuyOp
   const { expect = 'supports' } = options
   const question = askedBy(source_url, claims, options)
   const purse = await Purse.open(options)
+  await checkReplaceable(options.out, options.evidence)
   using waiting = openWaiting()
   let status = 0
+  let isShown = false
   const buying = purse.buy(
     question,
     {
@@ -48,21 +50,67 @@ async function run(source_url: string, claims: readonly string[], options: BuyOp
     },
     async (ending, proof) => {
       waiting.end()
-      status = await show(ending, proof, { ...options, expect, isInterrupted: waiting.signal.aborted })
+      status = show(ending, proof, { ...options, expect, isInterrupted: waiting.signal.aborted })
       if (ending.kind !== 'completed') return
+      isShown = true
       tellRecovery(purse.service, ending)
-      // A result that does not verify may name anything as its id.
-      if (options.evidence !== undefined && ending.isVerified)
-        await saveEvidence(options.evidence, purse.service, ending, options.json)
+      await deliver(ending, purse.service, options)
     },
   )
-  await buying.catch(async (error: unknown) => {
-    if (isUsage(error)) throw error
+  await buying.catch(async (thrown: unknown) => {
+    const error = firstError(thrown)
     waiting.end()
     if (error instanceof LateEvidenceError) status = tell(options.json, 'evidence_pending', error.message, 6)
-    else status = showFault(error, await purse.hasOpenPayment(question).catch(() => true), options.json)
+    // That a result does not verify weighs more than that it is not stored.
+    else if (isShown)
+      status = tell(options.json, 'not_delivered', undelivered(error, options.journal), status === 5 ? 5 : 6)
+    else if (isUsage(error)) throw error
+    else {
+      const isOpen = await purse.hasOpenPayment(question).catch(() => true)
+      status = showFault(error, isOpen, options)
+    }
   })
   return status
+}
+
+/** The result was paid for and shown, but could not be written. The purchase does not count as shown, so --again buys nothing anew. */
+class UndeliveredError extends Error {
+  override name = 'UndeliveredError'
+}
+
+/** Writes what was bought to the files of the options: each of them, even if another one cannot be written. */
+async function deliver(ending: Bought, service: string, { out, evidence, json: asJson }: BuyOptions): Promise<void> {
+  let fault: unknown
+  const attempt = (work: Promise<void>) =>
+    work.catch((error: unknown) => {
+      fault ??= error
+    })
+  if (out !== undefined) await attempt(keep('--out', out, ending.bytes))
+  // A result that does not verify may name anything as its id.
+  if (evidence !== undefined && ending.isVerified && !ending.fault)
+    await attempt(saveEvidence(evidence, service, ending, asJson))
+  if (fault) throw fault
+}
+
+/** Throws an UndeliveredError. */
+async function keep(option: '--out' | '--evidence', file: string, bytes: Uint8Array): Promise<void> {
+  await replaceFile(file, bytes).catch((cause: Error) => {
+    const words = `The purchase is paid. ${cause.message}. The same command with another ${option} gets it again, and pays nothing.`
+    throw new UndeliveredError(words, { cause })
+  })
+}
+
+/** The result is shown, and is not in a file where it should be. */
+function undelivered(error: unknown, folder: string): string {
+  if (error instanceof UndeliveredError) return error.message
+  return `The purchase is paid, and could not be kept. ${sentenceOf(error, folder)} The same command gets it again, and pays nothing.`
+}
+
+/** What went wrong, as a sentence; where a disk is at fault, of this folder, in which the payments are kept. */
+function sentenceOf(error: unknown, folder: string): string {
+  if (isOfDisk(error)) return diskFault(error, folder)
+  const message = error instanceof Error ? error.message : String(error)
+  return /[.!?]$/.test(message) ? message : `${message}.`
 }
 
 /** The package could not be fetched, and may be later. The purchase does not count as shown, so --again buys nothing anew. */
@@ -86,7 +134,7 @@ function quoted(word: string): string {
   return /^[\w./:-]+$/.test(word) ? word : `'${visible(word).replaceAll("'", `'\\''`)}'`
 }
 
-/** Writes the package to the file, or says that there is none. Throws a LateEvidenceError. */
+/** Writes the package to the file, or says that there is none. Throws a LateEvidenceError or an UndeliveredError. */
 async function saveEvidence(
   file: string,
   service: string,
@@ -109,16 +157,16 @@ async function saveEvidence(
     tell(asJson, 'no_evidence', `${words} ${file} is not written.`)
     return
   }
-  await replaceFile(file, bytes)
+  await keep('--evidence', file, bytes)
   note(`Evidence: ${bytes.length.toLocaleString('en')} bytes in ${visible(file)}; countersign replay redoes it.\n`)
 }
 
 /** An error that nobody expected must not have the exit status of a verdict. */
-function showFault(error: unknown, isOpen: boolean, asJson: boolean | undefined): number {
-  const message = error instanceof Error ? error.message : String(error)
+function showFault(error: unknown, isOpen: boolean, { journal, json: asJson }: BuyOptions): number {
+  const words = sentenceOf(error, journal)
   return isOpen
-    ? tell(asJson, 'failed', `${message} The same command goes on, and pays nothing twice.`, 6)
-    : tell(asJson, 'failed', `${message} No payment is under way.`, 4)
+    ? tell(asJson, 'failed', `${words} The same command goes on, and pays nothing twice.`, 6)
+    : tell(asJson, 'failed', `${words} No payment is under way.`, 4)
 }
 
 /** One claim without a context is a question for verify-source, everything else one for verify-claims. */
@@ -187,11 +235,10 @@ interface ShowOptions extends BuyOptions {
 }
 
 /** Prints how the purchase ended. Returns the exit status. */
-async function show(ending: Ending, proof: Proof | null, options: ShowOptions): Promise<number> {
+function show(ending: Ending, proof: Proof | null, options: ShowOptions): number {
   if (ending.kind === 'completed') {
-    const { result, bytes, costUsd } = ending
+    const { result, costUsd } = ending
     const found = proof ?? unproved('it was not examined')
-    if (options.out !== undefined) await replaceFile(options.out, bytes)
     const receipt_serial = result.receipt?.attestation?.serial ?? null
     if (options.json && found.isReadable) print(json({ result, verified: found.ok, cost_usd: costUsd, receipt_serial }))
     else if (options.json) print(json({ result: null, verified: false, cost_usd: costUsd, receipt_serial: null }))

@@ -101,6 +101,9 @@ async function buy(purse: Purse, question: SourceQuestion, { again, yes, context
     await purse.buy(question, { again, confirm, onWait, signal }, async (ending, proof) => {
       outcome = describe(ending, proof)
     })
+  } catch (error) {
+    // What was bought is told, even if it could not be kept.
+    if (!outcome) throw error
   } finally {
     clearInterval(timer)
   }

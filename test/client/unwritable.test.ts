@@ -1,0 +1,126 @@
+// What happens to a purchase whose files cannot be written: a path that cannot be used is found before anything is paid, and what was
+// paid for is shown even if a disk becomes full afterwards.
+import { existsSync, mkdirSync, readdirSync, symlinkSync, writeFileSync } from 'node:fs'
+import { type FileHandle, open } from 'node:fs/promises'
+import { join } from 'node:path'
+import t, { type Test } from 'tap'
+import { openMarket } from './buy-harness.ts'
+import { countersign } from './command-line.ts'
+
+const market = await openMarket(t, { SOURCE_CAPTURE: 'on' })
+const { gateway, page, path, settled } = market
+const env = { COUNTERSIGN_SERVICE: gateway.baseUrl, COUNTERSIGN_WALLET: path('wallet.key') }
+t.beforeEach(() => {
+  gateway.hook = (_, forward) => forward()
+  gateway.received = []
+})
+const buy = (claim: string, args: string[] = []) =>
+  countersign(['buy', page, claim, '--journal', path('journal'), '--yes', ...args], { env })
+
+mkdirSync(path('folder'))
+writeFileSync(path('file'), 'a file')
+// A link, so that a test that fails replaces the link and not the device.
+symlinkSync('/dev/full', path('full'))
+
+/** The files that a failed write has left. */
+const litter = () =>
+  readdirSync(path('.'), { recursive: true, encoding: 'utf8' }).filter((name) => name.endsWith('.new'))
+
+/** From the answer to the payment on, no journal can be continued, as on a full disk. */
+async function fillAfterPayment(t: Test): Promise<void> {
+  const probe = await open(path('file'))
+  const handles = Object.getPrototypeOf(probe) as FileHandle
+  await probe.close()
+  gateway.hook = async (request, forward) => {
+    const answer = await forward()
+    if (request.isPaid) t.intercept(handles, 'appendFile', { value: () => Promise.reject(fullDisk()) })
+    return answer
+  }
+}
+
+const fullDisk = () =>
+  Object.assign(new Error('ENOSPC: no space left on device, write'), { code: 'ENOSPC', syscall: 'write' })
+
+t.test('a path that cannot be written is wrong usage, and nothing is asked of the service', async (t) => {
+  const none = path('none')
+  const cases: [args: string[], message: string][] = [
+    [['--out', join(none, 'r.json')], `Cannot use ${none}/r.json: ENOENT: no such file or directory\n`],
+    [['--out', path('file/r.json')], `Cannot use ${path('file')}/r.json: ENOTDIR: not a directory\n`],
+    [['--out', path('folder')], `Cannot use ${path('folder')}: it is a folder\n`],
+    [['--out', ''], 'The name of a file or folder is empty.\n'],
+    [['--evidence', join(none, 'x')], `Cannot use ${none}/x: ENOENT`],
+    [['--evidence', path('folder')], 'it is a folder'],
+    [['--journal', path('file')], `Cannot use ${path('file')}: ENOTDIR`],
+    [['--journal', path('file/x')], `Cannot use ${path('file')}/x: ENOTDIR`],
+    [['--budget', '1', '--budget-file', join(none, 'b')], `Cannot use ${none}/b: ENOENT`],
+    [['--budget', '1', '--budget-file', path('folder')], 'it is a folder'],
+  ]
+  for (const [args, message] of cases) {
+    const { code, stdout, stderr } = await buy('The harbour has three piers.', args)
+    t.same([code, stdout], [2, ''], args.join(' '))
+    t.ok(stderr.includes(message), stderr)
+  }
+  const asJson = await buy('The harbour has three piers.', ['--json', '--out', path('file/r.json')])
+  t.match(asJson, { code: 2, stderr: /^\{"error":\{"code":"wrong_usage","retryable":false,"message":"Cannot use / })
+  t.same(gateway.received, [])
+  t.notOk(existsSync(path('journal')))
+  t.equal(await settled(), 0)
+  t.same(litter(), [])
+})
+
+t.test('a result that cannot be written is shown, and is got again for nothing', async (t) => {
+  const claim = 'It has three piers, and a full disk.'
+  const before = await settled()
+  const full = await buy(claim, ['--out', path('full'), '--evidence', path('e.wacz')])
+  t.match(full, {
+    code: 6,
+    stdout: /^supports: /,
+    stderr:
+      /\nnot_delivered: The purchase is paid\. Cannot use \S+\/full: ENOSPC: no space left on device\. The same command with another --out gets it again, and pays nothing\.\n$/,
+  })
+  t.ok(existsSync(path('e.wacz')), 'the other file is written')
+  const asJson = await buy(claim, ['--out', path('full'), '--json', '--again'])
+  t.match(asJson, { code: 6, stderr: /"code":"not_delivered","message":"The purchase is paid\./ })
+  t.equal(JSON.parse(asJson.stdout).verified, true)
+  const evidence = await buy(claim, ['--evidence', path('full')])
+  t.match(evidence, { code: 6, stdout: /^supports: /, stderr: /not_delivered: .* with another --evidence gets it/ })
+  const kept = await buy(claim, ['--out', path('r.json')])
+  t.match(kept, { code: 0, stdout: /bought before, nothing is paid now/ })
+  t.ok(existsSync(path('r.json')))
+  t.equal(await settled(), before + 1)
+  t.same(litter(), [])
+})
+
+t.test('a journal that becomes full after the payment: the verdict is shown, and the next run goes on', async (t) => {
+  const claim = 'It has three piers, and a full journal.'
+  const before = await settled()
+  await t.test('full', async (t) => {
+    await fillAfterPayment(t)
+    t.match(await buy(claim), {
+      code: 6,
+      stdout: /^supports: /,
+      stderr: new RegExp(
+        `not_delivered: The purchase is paid, and could not be kept\\. Cannot use ${path('journal')}: ENOSPC: no space left on device\\. The same command gets it again, and pays nothing\\.\n$`,
+      ),
+    })
+  })
+  gateway.hook = (_, forward) => forward()
+  t.match(await buy(claim, ['--again']), { code: 0, stdout: /^supports: / })
+  t.equal(await settled(), before + 1)
+})
+
+t.test('a journal that is full before the payment: two sentences, and the folder', async (t) => {
+  const probe = await open(path('file'))
+  const handles = Object.getPrototypeOf(probe) as FileHandle
+  await probe.close()
+  const before = await settled()
+  t.intercept(handles, 'appendFile', { value: () => Promise.reject(fullDisk()) })
+  t.match(await buy('Three piers, and a disk that is full early.'), {
+    code: 4,
+    stdout: '',
+    stderr: new RegExp(
+      `\nfailed: Cannot use ${path('journal')}: ENOSPC: no space left on device\\. No payment is under way\\.\n$`,
+    ),
+  })
+  t.equal(await settled(), before)
+})
