@@ -120,7 +120,7 @@ function Proof({ result }: { result: VerificationResult }) {
   </section>`
 }
 
-const PURCHASE = { source_url: 'https://example.com/', claim: 'This domain is for use in documents.' }
+export const PURCHASE = { source_url: 'https://example.com/', claim: 'This domain is for documentation examples.' }
 
 function WaysIn({ site: { baseUrl }, capabilities }: { site: Site; capabilities: Capabilities }) {
   const { networks, mcp_tool } = capabilities
@@ -184,7 +184,8 @@ const answer = await pay(url, {
   headers: { 'content-type': 'application/json' },
   body: JSON.stringify({
     source_url: '${PURCHASE.source_url}',
-    claim: '${PURCHASE.claim}',
+    claim:
+      '${PURCHASE.claim}',
   }),
 })
 const { claim_support, error } = await answer.json()

@@ -48,7 +48,8 @@ const START = 'FIXTURE_HOSTS=page.test='
 const HOSTS = ['page.test', 'example.com', 'example.org']
 
 /** Beside the text that the guide gives its page: what example.com says. */
-const EXAMPLE = `<p>This domain is for use in documentation examples without needing permission. Avoid use in operations.</p>`
+const EXAMPLE = `<h1>Example Domain</h1><p>This domain is for use in documentation examples without needing permission. Avoid use in operations.</p>
+<p><a href="https://iana.org/domains/example">Learn more</a></p>`
 
 /** What a reader replaces by something of their own. */
 const REPLACED: readonly [written: string, meant: string][] = [
@@ -87,7 +88,7 @@ const PRINTS: readonly [part: string, printed: RegExp][] = [
   ['openssl ts -verify', /\bVerification: OK\n$/],
   ['openssl ts -reply', /Time stamp: /],
   ['--timestamp-ca roots.pem', /timestamp/],
-  ["'This domain is for use in documents.' --service", /^supports: The page says so$/m],
+  ["'This domain is for documentation examples.' --service", /^supports: The page says so$/m],
   ['$API/v1/quote-check', /"match":"exact".*"match":"near"/],
   ['$API/try', /^\{"claim_support":"supports"/],
   ['countersign check report.md', /: 2 citations, 1 page: 1 ok, 1 (unverified|supported)\. all hold\n/],

@@ -1,6 +1,7 @@
 // The local verifier against the logits and verdicts that were recorded with its weights.
 import { readFileSync } from 'node:fs'
 import t from 'tap'
+import { PURCHASE } from '../../../server/pages/front-page.ts'
 import { assessLocally } from '../../../workers/assessment/local/assessment.ts'
 import { loadVerifier } from '../../../workers/assessment/local/verifier.ts'
 import { readVerifierFiles, settings } from '../../../workers/assessment/local/weights.ts'
@@ -75,4 +76,11 @@ t.test('a passage and a claim of any length are read', async (t) => {
     ['x'.repeat(2000), 'y'.repeat(100_000)],
   ] as const)
     t.equal((await verifier.logits(claim, passage)).length, 3)
+})
+
+t.test('the purchase that the front page shows as an example ends with a verdict', async (t) => {
+  // What https://example.com/ says.
+  const text =
+    'Example Domain\n\nThis domain is for use in documentation examples without needing permission. Avoid use in operations.\n\nLearn more'
+  t.equal((await assessLocally(verifier, text, PURCHASE.claim)).claim_support, 'supports')
 })
