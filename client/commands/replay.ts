@@ -68,6 +68,10 @@ digests, the receipts and the outcome of each step. A person completes and signs
     checkVerifierKey(options.vkey)
     if (packageFile === '-' && resultFile === '-') throw new UsageError('Standard input is either package or result.')
     const [packaged, result] = [await readInput(packageFile), await readInput(resultFile)]
+    if (isArchive(result) && !isArchive(packaged))
+      throw new UsageError(
+        `The two are swapped: ${resultFile} is a package, and ${packageFile} is not. It is: countersign replay ${resultFile} ${packageFile}`,
+      )
     const { statement } = options
     if (statement !== undefined && existsSync(statement))
       throw new UsageError(`${statement} exists, and a statement replaces no file.`)
@@ -89,6 +93,11 @@ digests, the receipts and the outcome of each step. A person completes and signs
     return ok ? 0 : differs ? 1 : 2
   },
 })
+
+/** Whether it begins as a ZIP archive does; JSON never begins so. */
+function isArchive(bytes: Buffer): boolean {
+  return bytes.subarray(0, 4).equals(Buffer.from('PK\x03\x04'))
+}
 
 /** The verifier key beside a trusted checkpoint key, as /v1/keys lists it; it must be of that key. Others in `keys` count beside it. */
 function listedVerifierKey(keys: readonly (PinnedKey & { vkey?: unknown })[]): string | undefined {

@@ -87,6 +87,10 @@ t.test('wrong usage: exit 2', async (t) => {
     [[...paths], /Without --keys or --pin/],
     [[paths[0], '--pin', pin], /It is: countersign replay PACKAGE RESULT/],
     [[paths[0], join(folder, 'none.json'), '--pin', pin], /Cannot read .*none\.json/],
+    [
+      [paths[1], paths[0], '--pin', pin],
+      /The two are swapped: \S+usage\.wacz is a package, and \S+usage\.json is not\. It is: countersign replay \S+\.wacz \S+\.json\n/,
+    ],
     [['-', '-', '--pin', pin], /Standard input is either package or result/],
     [[...paths, '--pin', pin, '--vkey', 'x'], /x is not of the form/],
     [[...paths, '--keys', foreign], /The vkey of key 2 in --keys is of another key/],
