@@ -11,7 +11,8 @@ introduced by the receipt before; of the whole, the pinned head, the Merkle root
 Python's standard library parses and hashes; OpenSSL checks the Ed25519 signatures: all of them through libcrypto, and those
 that matter most (the last receipt of each key, and the checkpoint) once more with the openssl command. Where libcrypto is not
 found, or with --command-only, the command checks every one, at some five milliseconds each and as many at a time as there are
-processors. The last line says how many were checked by what. Exit 0 when everything holds, 1 with the first thing that does not.
+processors. The last line says how many were checked by what. Exit 0 when everything holds, 1 with the first thing that does not,
+2 for a wrong call, as with a file that cannot be read.
 
 With --timestamps, the openssl command (ts -verify) checks each reply of a time-stamp authority against the roots in --timestamp-ca, as
 of the time that the reply names; the checkpoint that it is about must be one of this tree.
@@ -446,4 +447,8 @@ if __name__ == "__main__":
     try:
         main()
     except (OSError, KeyError, TypeError, AttributeError, ValueError) as error:
+        # A file that cannot be read is not a forged one. Of an error about what a file holds, Python names no file.
+        if getattr(error, "filename", None) is not None:
+            print(f"cannot read {error.filename}: {error.strerror}", file=sys.stderr)
+            sys.exit(2)
         sys.exit(f"BAD {type(error).__name__}: {error}")

@@ -276,4 +276,8 @@ if __name__ == "__main__":
     try:
         main()
     except (OSError, KeyError, TypeError, AttributeError, ValueError, zlib.error, zipfile.BadZipFile) as error:
+        # A file that cannot be read is not a forged one. Of an error about what a file holds, Python names no file.
+        if getattr(error, "filename", None) is not None:
+            print(f"cannot read {error.filename}: {error.strerror}", file=sys.stderr)
+            sys.exit(2)
         sys.exit(f"BAD {type(error).__name__}: {error}")

@@ -4,7 +4,7 @@ import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import t from 'tap'
 import { type Attestation, type ChainPoint, trustIntroduced, verifyExport } from '../../client/verification.ts'
-import { audit, withoutAuditor } from '../auditor.ts'
+import { audit, auditPackage, withoutAuditor } from '../auditor.ts'
 import { EXPORT } from '../vectors/generate.ts'
 import { logVectors } from '../vectors/log.ts'
 import { issueCheckpoint, issueExport, issueLog, issueReceipt, issuerKey, VKEY } from './log-issuer.ts'
@@ -179,4 +179,12 @@ t.test('any other file is reported as bad, in one line', { skip }, async (t) => 
     t.match({ code, stdout }, { code: 1, stdout: '' })
     t.match(stderr, /^BAD [^\n]+\n$/)
   }
+})
+
+t.test('a file that cannot be read is a wrong call, and not BAD', { skip }, async (t) => {
+  const none = join(t.testdir({ 'good.jsonl': issueExport(chain) }), 'none')
+  const expected = { code: 2, stdout: '', stderr: `cannot read ${none}: No such file or directory\n` }
+  t.same(await audit(none, ...PIN), expected)
+  t.same(await audit(join(none, '../good.jsonl'), ...PIN, '--keys', none), expected)
+  t.same(await auditPackage(none, none, ...PIN), expected)
 })
