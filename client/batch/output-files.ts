@@ -1,7 +1,7 @@
 // The files of a batch in its folder. `results.jsonl` and `errors.jsonl` are written to disk before a row counts as done,
 // so they show which rows are left. `results.csv` has a line for each row of both, in the order of the input; it is written when a
 // batch begins or continues, and at its end. Rows that ask the same, twins, get the outcome of the first of them.
-import { rename, writeFile } from 'node:fs/promises'
+import { rename, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { stringify } from 'csv-stringify/sync'
 import { citableResults, textFragmentUrl } from '../citation.ts'
@@ -198,8 +198,13 @@ export class OutputFiles implements AsyncDisposable {
     this.#records.sort((one, other) => one.line - other.line)
     const path = join(this.#folder, 'results.csv')
     const table = [record(COLUMNS), ...this.#records.map(({ text }) => text)].join('')
-    await writeFile(`${path}.new`, table, { mode: 0o600 })
-    await rename(`${path}.new`, path)
+    try {
+      await writeFile(`${path}.new`, table, { mode: 0o600 })
+      await rename(`${path}.new`, path)
+    } catch (error) {
+      await rm(`${path}.new`, { force: true }).catch(() => {})
+      throw error
+    }
   }
 
   async [Symbol.asyncDispose](): Promise<void> {

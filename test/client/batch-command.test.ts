@@ -1,6 +1,7 @@
 // How `countersign batch` is called: what it prints before it buys, when it asks for confirmation, which calls are wrong
 // usage, and that none of this pays.
-import { existsSync, readFileSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, readFileSync, rmdirSync, writeFileSync } from 'node:fs'
+import { type FileHandle, open } from 'node:fs/promises'
 import { join } from 'node:path'
 import t, { type Test } from 'tap'
 import { createWalletKey } from '../../client/wallet.ts'
@@ -124,6 +125,10 @@ t.test('wrong usage buys nothing', async (t) => {
     [[file, '--budget', '1', '--yes'], /The folder for the results is missing/],
     [whole.with(2, '1,00'), /--budget 1,00 is not an amount/],
     [whole.with(2, '-1'), /'--budget' argument is ambiguous\. Did you forget/],
+    [whole.with(4, join(file, 'x')), /Cannot use \S+in\.csv\/x: ENOTDIR: not a directory\n/],
+    [whole.with(4, file), /Cannot use \S+in\.csv: ENOTDIR/],
+    [whole.with(4, ''), /The name of a file or folder is empty/],
+    [[...whole, '--budget-file', path('none/money')], /Cannot use \S+none\/money: ENOENT/],
     [[...whole, '--concurrency', '0'], /--concurrency 0 is not a number from 1 to 9999/],
     [[...whole, '--concurrency', 'many'], /--concurrency many/],
     [[...whole, '--resume'], /There is no batch in .* to go on with/],
@@ -146,6 +151,45 @@ t.test('wrong usage buys nothing', async (t) => {
   t.same(posts(shop), [])
   t.notOk(existsSync(path('out')))
 })
+
+t.test('a disk that becomes full: the first error, the folder, and that --resume goes on', async (t) => {
+  const { shop, path, write, batch } = await openDesk(t)
+  const file = write('in.csv', csvOf(rowsOf(1)))
+  const args = [file, '--budget', '1', '--out', path('out'), '--yes']
+  const words =
+    `Cannot use ${path('out')}: ENOSPC: no space left on device. ` +
+    'Free some space, then --resume goes on, and pays nothing twice.'
+  for (const [more, line] of [
+    [[], `countersign: ${words}\n`],
+    [['--resume', '--json'], `{"error":{"code":"failed","retryable":false,"message":"${words}"}}\n`],
+  ] as const)
+    await t.test(`full ${more}`, async (t) => {
+      const handles = Object.getPrototypeOf(await opened(t, file)) as FileHandle
+      shop.rule = ({ headers }) => {
+        if (headers['payment-signature'] === undefined) return
+        t.intercept(handles, 'appendFile', { value: () => Promise.reject(fullDisk()) })
+        // The table cannot be written either, so that the closing fails too.
+        mkdirSync(path('out/results.csv.new'))
+        return undefined
+      }
+      const full = await batch([...args, ...more])
+      t.match(full, { code: 1, stdout: '' })
+      t.equal(full.stderr.slice(-line.length), line)
+      rmdirSync(path('out/results.csv.new'))
+    })
+  shop.rule = () => undefined
+  t.match(await batch([...args, '--resume']), { code: 0, stdout: /^1 row: 1 completed, 0 failed\n/ })
+  t.equal(new Set(shop.payments).size, 1)
+})
+
+async function opened(t: Test, file: string): Promise<FileHandle> {
+  const handle = await open(file)
+  t.teardown(() => handle.close())
+  return handle
+}
+
+const fullDisk = () =>
+  Object.assign(new Error('ENOSPC: no space left on device, write'), { code: 'ENOSPC', syscall: 'write' })
 
 t.test('standard input needs its format and --yes, and another input is another batch', async (t) => {
   const { shop, path, write, batch } = await openDesk(t)

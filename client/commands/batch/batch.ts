@@ -38,8 +38,9 @@ export const batch = command({
     'countersign batch claims.csv --service https://service.example --wallet wallet.key --budget 9.00 --out run1 --resume',
   ],
   exitStatus:
-    '0 every row completed, 1 some rows failed or are left, 2 wrong usage and nothing bought,\n' +
-    '3 the budget is reached and the rest untouched, 130 interrupted: --resume goes on.',
+    '0 every row completed, 1 some rows failed or are left, or the disk became full, 2 wrong usage\n' +
+    '(also a file or folder that cannot be written) and nothing bought, 3 the budget is reached and the rest untouched,\n' +
+    '130 interrupted: --resume goes on.',
   options: OPTIONS,
   run: async ([file = ''], options) => (await import('./run.ts')).runBatch(file, options),
 })

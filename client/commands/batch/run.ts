@@ -17,7 +17,8 @@ import { Countersign } from '../../client.ts'
 import type { Terms } from '../../wallet.ts'
 import { askTermsOfRow, budgetOf, buyRows, explained, ownAddress, settleAccounts } from '../buy/buying.ts'
 import { confirm } from '../confirm.ts'
-import { note } from '../output.ts'
+import { checkFolder, checkReplaceable, diskFault, isOfDisk } from '../files.ts'
+import { firstError, note } from '../output.ts'
 import { serviceUrl } from '../toolkit.ts'
 import { readWallet } from '../wallet-file.ts'
 import { counted, printPlan, questionOf, report } from './report.ts'
@@ -42,7 +43,19 @@ export interface BatchOptions {
 
 /** Returns the exit status. Throws a UsageError, also for errors of the service before anything is paid. */
 export function runBatch(file: string, options: BatchOptions): Promise<number> {
-  return explained(() => run(file, options))
+  return explained(() =>
+    run(file, options).catch((thrown: unknown) => {
+      throw diskError(thrown, options.out) ?? thrown
+    }),
+  )
+}
+
+/** What a full disk has stopped, in words: the first of the errors, the folder, and how to go on. Null for another error. */
+function diskError(thrown: unknown, folder: string | undefined): Error | null {
+  const cause = firstError(thrown)
+  if (folder === undefined || !isOfDisk(cause)) return null
+  const words = 'Free some space, then --resume goes on, and pays nothing twice.'
+  return new Error(`${diskFault(cause, folder)} ${words}`, { cause })
 }
 
 async function run(file: string, options: BatchOptions): Promise<number> {
@@ -61,6 +74,8 @@ async function run(file: string, options: BatchOptions): Promise<number> {
   const cap = budgetOf(options.budget)
   if (options.out === undefined) throw new UsageError('The folder for the results is missing: give --out DIR.')
   const wallet = await readWallet(options.wallet, { solanaRpcUrl: options['solana-rpc'] })
+  await checkFolder(options.out)
+  await checkReplaceable(options['budget-file'])
   const goesOn = Boolean(options.resume || options['retry-errors'])
   if (!goesOn && (await exists(join(options.out, 'journal.jsonl'))))
     throw new UsageError(`${options.out} has a batch already: --resume goes on with it.`)
