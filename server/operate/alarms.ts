@@ -3,7 +3,7 @@
 
 /**
  * Beyond these bounds an alarm is raised. Times in seconds; counts and shares of the last quarter of an hour. `captures` is a share of
- * CAPTURE_MAX_BYTES: the next page may be larger than what is left.
+ * CAPTURE_MAX_BYTES: the next page may be larger than what is left. Until `loading` after its start a worker may load its verifier.
  */
 export const BOUNDS = {
   request: 120,
@@ -11,6 +11,7 @@ export const BOUNDS = {
   scan: 15,
   unresolved: 3600,
   prune: 600,
+  loading: 120,
   admission: 1,
   result: 60,
   detection: 5,
@@ -97,14 +98,14 @@ export const ALARMS = [
     severity: 'warning',
     expr: `histogram_quantile(0.99, sum by (le) (rate(countersign_admission_seconds_bucket[10m]))) > ${BOUNDS.admission}`,
     for: '5m',
-    summary: '1 of 100 paid calls waits more than a second for its 202.',
+    summary: 'A paid call, 1 of 100 or the slowest of fewer, waits more than a second for its 202.',
   },
   {
     name: 'results_slow',
     severity: 'warning',
     expr: `histogram_quantile(0.95, sum by (le) (rate(countersign_result_seconds_bucket[15m]))) > ${BOUNDS.result}`,
     for: '10m',
-    summary: '1 of 20 results takes more than a minute.',
+    summary: 'A result, 1 of 20 or the slowest of fewer, takes more than a minute.',
   },
   {
     name: 'failing',

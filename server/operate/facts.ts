@@ -8,8 +8,9 @@ import { findUnresolved } from '../payments/ledger.ts'
 import { findHead } from '../receipts/head.ts'
 import { findFailingAuthorities } from '../receipts/timestamping.ts'
 import { measureBacklog } from '../verification/lookup.ts'
-import { kindOf, problemsOf, readBeats } from '../verification/offer/assessors.ts'
+import { type Beat, kindOf, LOADING, problemsOf, readBeats } from '../verification/offer/assessors.ts'
 import { measureScanAge } from '../watchdogs/intake-clock.ts'
+import { BOUNDS } from './alarms.ts'
 import { countJobs } from './jobs.ts'
 import { countOutcomes, sumToday } from './money.ts'
 import { differingSettings, listProcesses } from './presence.ts'
@@ -41,7 +42,11 @@ export async function readUrgent(db: Database, retention: Retention) {
     pending_migrations: pendingMigrations,
     processes: processes.map(({ settings: _, ...rest }) => rest),
     differing_settings: differingSettings(processes),
-    workers: { alive: beats.length, paused: beats.filter(({ paused }) => paused > 0).length },
+    workers: {
+      alive: beats.length,
+      paused: beats.filter(({ paused }) => paused > 0).length,
+      away: beats.filter(isAway).length,
+    },
     queue: await countJobs(db),
     requests: { working: working.count, oldest_seconds: Math.round(working.oldestSeconds) },
     recent: await readRecent(db, at.getTime()),
@@ -66,6 +71,12 @@ export async function readUrgent(db: Database, retention: Retention) {
     prune_lag_table: lag && lag.seconds > 0 ? lag.table : null,
     prune_lag_seconds: Math.round(lag?.seconds ?? 0),
   }
+}
+
+/** Whether what assesses in a worker does not work. A verifier that is loaded after the start of its worker is none that is away. */
+function isAway({ paused, problem, booted_seconds }: Beat): boolean {
+  const isLoading = problem === LOADING && booted_seconds <= BOUNDS.loading
+  return !isLoading && (paused > 0 || problem !== null)
 }
 
 /** As readUrgent, with all other facts of the status. */

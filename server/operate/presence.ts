@@ -220,7 +220,7 @@ export function listProcesses(db: Database): Promise<readonly RunningProcess[]> 
            case when kind = 'web' then null
                 when drain_asked_at is not null then case when drained_at is null then 'draining' else 'drained' end
                 when drained_at is not null then 'resuming' end as drain
-    from processes order by started_at, id`)
+    from processes where not ${SWEPT} order by started_at, id`)
 }
 
 /** In one word or two, for lists. */

@@ -20,6 +20,8 @@ export interface Recent {
   rescued_workers: number
   /** Calls about payments that failed although the facilitator or node answers; by its name. */
   payment_calls: Record<string, number>
+  /** How many were timed: paid calls, results, detections of missed deadlines. */
+  timed: { admissions: number; results: number; detections: number }
   /** Percentiles in seconds: the 99th of paid calls, the 95th of results, the 99th of detections; 0 if there was none. */
   admission_p99: number
   result_p95: number
@@ -43,6 +45,7 @@ export async function readRecent(db: Database, now: number): Promise<Recent> {
     settlements: watched?.settlements ?? {},
     rescued_workers: watched?.rescued ?? 0,
     payment_calls: watched?.payment_calls ?? {},
+    timed: { admissions: admission.count, results: result.count, detections: watched?.detection.count ?? 0 },
     admission_p99: within(admission, 0.99),
     result_p95: within(result, 0.95),
     detection_p99: watched ? within(watched.detection, 0.99) : 0,

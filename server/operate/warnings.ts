@@ -1,6 +1,7 @@
 // The warnings of the status, each with its cure. Each alarm of alarms.ts has a warning of the same name with the same bound, so
 // that status and log report what Prometheus would report.
 import { withoutCredentials } from '../config/credentials.ts'
+import { LOADING } from '../verification/offer/assessors.ts'
 import { type AlarmName, BOUNDS } from './alarms.ts'
 import type { Urgent } from './facts.ts'
 import type { RunningProcess } from './presence.ts'
@@ -50,7 +51,7 @@ function ofProcesses(facts: Urgent): Found[] {
           true,
           'process_silent',
           `the ${kind} process ${pid} on ${host} has been silent for ${silent_seconds} s`,
-          'look at its log; other processes take over its work, and this warning ends after ten minutes',
+          'look at its log; other processes take over its work, and this warning ends after ten minutes of silence',
         ],
       ),
     ...facts.differing_settings
@@ -98,10 +99,12 @@ function ofWork(facts: Urgent): Found[] {
       'see `npm run cli -- jobs dead`, then `jobs redrive`',
     ],
     [
-      workers.paused > 0 || assessor.problems.length > 0,
+      workers.away > 0,
       'model_away',
       [awayText(facts), ...assessor.problems].join(': '),
-      'correct the setting that the cause names where the workers run, and restart them; if none is named, wait or repair its server',
+      assessor.problems.length > 0 && assessor.problems.every((one) => one === LOADING)
+        ? 'wait for log event verifier_ready; give the workers more CPU and memory if it does not come'
+        : 'correct the setting that the cause names where the workers run, and restart them; if none is named, wait or repair its server',
     ],
     [
       facts.unresolved_payments.oldest_seconds > BOUNDS.unresolved,
@@ -152,7 +155,7 @@ function awayText({ workers, assessor }: Urgent): string {
 }
 
 function ofTheLastMinutes({ recent }: Urgent): Found[] {
-  const { answers, server_errors, completed, settlements, rescued_workers } = recent
+  const { answers, server_errors, completed, settlements, rescued_workers, timed } = recent
   const failed = Object.values(recent.failed).reduce((sum, count) => sum + count, 0)
   const faults = recent.failed.execution_failed ?? 0
   const unknown = settlements.unknown ?? 0
@@ -167,13 +170,13 @@ function ofTheLastMinutes({ recent }: Urgent): Found[] {
     [
       recent.admission_p99 > BOUNDS.admission,
       'admission_slow',
-      `1 of 100 paid calls ${last} waited for ${recent.admission_p99.toFixed(1)} s for its 202`,
+      `${slowest(100, timed.admissions, 'paid call')} ${last} waited for ${recent.admission_p99.toFixed(1)} s for its 202`,
       'look at the database; add web processes',
     ],
     [
       recent.result_p95 > BOUNDS.result,
       'results_slow',
-      `1 of 20 results ${last} took ${Math.round(recent.result_p95)} s`,
+      `${slowest(20, timed.results, 'result')} ${last} took ${Math.round(recent.result_p95)} s`,
       'start another worker, or look at the page, model or facilitator that is slow',
     ],
     [
@@ -205,7 +208,7 @@ function ofTheLastMinutes({ recent }: Urgent): Found[] {
     [
       recent.detection_p99 > BOUNDS.detection,
       'detection_slow',
-      `1 of 100 missed deadlines ${last} was detected ${recent.detection_p99.toFixed(1)} s late`,
+      `${slowest(100, timed.detections, 'missed deadline')} ${last} was detected ${recent.detection_p99.toFixed(1)} s late`,
       'start another worker process',
     ],
     [
@@ -215,6 +218,12 @@ function ofTheLastMinutes({ recent }: Urgent): Found[] {
       'see the log of the host; fewer WORKER_FETCHES, or more memory',
     ],
   ]
+}
+
+/** What a percentile is about: one of so many, or of fewer the slowest. */
+function slowest(share: 20 | 100, count: number, one: string): string {
+  if (count >= share) return `1 of ${share} ${one}s`
+  return count === 1 ? `the only ${one}` : `the slowest of ${count} ${one}s`
 }
 
 /** Settings that may differ between processes of one deployment. */

@@ -4,7 +4,7 @@ import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
 import { readConfig } from '../../server/config.ts'
-import { openDatabase, sql, transact } from '../../server/db/pool.ts'
+import { nothing, openDatabase, sql, transact } from '../../server/db/pool.ts'
 import { takeFigures } from '../../server/operate/figures.ts'
 import { closeMinute, countersOf } from '../../server/operate/minutes.ts'
 import { openPresence } from '../../server/operate/presence.ts'
@@ -13,6 +13,8 @@ import { readStatus } from '../../server/operate/status.ts'
 import { openNotes } from '../../server/operate/warning-log.ts'
 import { type Warning, warningsOf } from '../../server/operate/warnings.ts'
 import { openLog, openMetrics } from '../../server/telemetry.ts'
+import { LOADING } from '../../server/verification/offer/assessors.ts'
+import { openLocalAssessor } from '../../workers/assessment/local.ts'
 import { openTestDatabase } from '../database.ts'
 
 const RETENTION = readConfig({})
@@ -29,7 +31,7 @@ t.test('each alarm has a warning of its name, just beyond its bound and not at i
   const facts = (more: number): typeof quiet => ({
     ...quiet,
     pending_migrations: more ? ['0001_later.sql'] : [],
-    workers: { alive: 0, paused: more },
+    workers: { alive: 0, paused: more, away: more },
     queue: { ...quiet.queue, oldest_seconds: 60 + more, dead: more },
     requests: { ...quiet.requests, oldest_seconds: 120 + more },
     watchdogs: { ...quiet.watchdogs, judged_seconds_ago: 15 + more },
@@ -45,6 +47,7 @@ t.test('each alarm has a warning of its name, just beyond its bound and not at i
       settlements: { unknown: 5 + more },
       rescued_workers: 2 + more,
       payment_calls: { 'facilitator kelby': 10 + more },
+      timed: { admissions: 100, results: 20, detections: 100 },
       admission_p99: 1 + more,
       result_p95: 60 + more,
       detection_p99: 5 + more,
@@ -55,6 +58,65 @@ t.test('each alarm has a warning of its name, just beyond its bound and not at i
   t.same(names(0).toSorted(), ['no_worker', 'unseen'])
   // While the database does not answer there is no status: the command says so.
   t.same(new Set([...names(1), 'database_away']), new Set(alarms))
+})
+
+t.test('a percentile of few is that of the slowest, and says of how many', async (t) => {
+  await using database = await openTestDatabase()
+  const db = await openDatabase(database.url, { maxConnections: 4 })
+  t.teardown(() => db.end())
+  const metrics = openMetrics()
+  await using presence = await openPresence({ db, metrics, log: openLog('silent') }, 'all', {})
+  const texts = async () => (await readStatus(db, RETENTION)).warnings.map(({ what }) => what)
+  metrics.admissionSeconds.observe(4)
+  metrics.resultSeconds.observe(110)
+  await presence.publish()
+  t.match((await texts()).join('\n'), /^the only paid call in the last 15 minutes waited for [\d.]+ s for its 202$/m)
+  for (let call = 1; call < 22; call++) metrics.admissionSeconds.observe(0.1)
+  for (let result = 1; result < 20; result++) metrics.resultSeconds.observe(110)
+  metrics.watchdogDelaySeconds.observe(20)
+  metrics.watchdogDelaySeconds.observe(20)
+  await presence.publish()
+  const all = (await texts()).join('\n')
+  t.match(all, /^the slowest of 22 paid calls in the last 15 minutes waited for [\d.]+ s for its 202$/m)
+  t.match(all, /^1 of 20 results in the last 15 minutes took \d+ s$/m)
+  t.match(all, /^the slowest of 2 missed deadlines in the last 15 minutes was detected [\d.]+ s late$/m)
+})
+
+t.test(
+  'a worker that loads its verifier is not warned of, unless it takes too long or says something else',
+  async (t) => {
+    await using database = await openTestDatabase()
+    const db = await openDatabase(database.url, { maxConnections: 2 })
+    t.teardown(() => db.end())
+    await using assessor = openLocalAssessor({ threads: 1, metrics: openMetrics(), log: openLog('silent') })
+    t.equal(assessor.problem, LOADING, 'what a verifier says of itself at first')
+    await db.query(sql.type(nothing)`
+    insert into worker_beats (pool_id, methodology, assessor_paused_until, assessor_problem)
+    values ('a', 'retrieval-1 local-1', now() + interval '1 minute', ${LOADING})`)
+    const found = async () => (await readStatus(db, RETENTION)).warnings.find(({ name }) => name === 'model_away')
+    t.equal(await found(), undefined)
+    await db.query(sql.type(nothing)`update worker_beats set booted_at = now() - interval '3 minutes'`)
+    t.match(await found(), { what: /: the verifier is being loaded$/, cure: /^wait for log event verifier_ready; / })
+    await db.query(
+      sql.type(nothing)`update worker_beats set booted_at = now(), assessor_problem = 'it refuses the key'`,
+    )
+    t.match(await found(), { what: /: it refuses the key$/, cure: /^correct the setting/ })
+  },
+)
+
+t.test('the warning of a silent process ends when it says, though its row is not deleted yet', async (t) => {
+  await using database = await openTestDatabase()
+  const db = await openDatabase(database.url, { maxConnections: 2 })
+  t.teardown(() => db.end())
+  await using _presence = await openPresence({ db, metrics: openMetrics(), log: openLog('silent') }, 'all', {})
+  const found = async () => (await readStatus(db, RETENTION)).warnings.find(({ name }) => name === 'process_silent')
+  await db.query(sql.type(nothing)`update processes set beat_at = now() - interval '595 seconds'`)
+  t.match(await found(), {
+    what: /has been silent for \d+ s$/,
+    cure: /this warning ends after ten minutes of silence$/,
+  })
+  await db.query(sql.type(nothing)`update processes set beat_at = now() - interval '601 seconds'`)
+  t.equal(await found(), undefined)
 })
 
 t.test('the 503 of /readyz, for example while the verifier is loaded, is no server error', async (t) => {

@@ -105,13 +105,22 @@ export function kindOf(methodology: string): AssessmentKind | null {
   return methodology.includes(' semantic-') ? 'semantic' : null
 }
 
-const beatRow = z.object({ methodology: z.string(), paused: z.number(), problem: z.string().nullable() })
+/** What the local verifier of a worker says of itself until its weights are there. */
+export const LOADING = 'the verifier is being loaded'
 
-/** The beats of live workers, the latest first. `paused`: seconds until the worker's assessor takes work again, or 0. */
+const beatRow = z.object({
+  methodology: z.string(),
+  paused: z.number(),
+  problem: z.string().nullable(),
+  booted_seconds: z.number(),
+})
+export type Beat = z.output<typeof beatRow>
+
+/** The beats of live workers, the latest first. `paused`: seconds until the worker's assessor takes work again, or 0. `booted_seconds`: since its first beat. */
 export async function readBeats(db: Database) {
   return db.any(sql.prepared('find_live_beats', beatRow)`
     select methodology, greatest(0, coalesce(extract(epoch from assessor_paused_until - now()), 0))::float8 paused,
-           assessor_problem problem
+           assessor_problem problem, extract(epoch from now() - booted_at)::float8 booted_seconds
     from worker_beats where beat_at > now() - ${ALIVE_SECONDS} * interval '1 second'
     order by beat_at desc`)
 }
