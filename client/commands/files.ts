@@ -5,6 +5,7 @@ import { dirname, join, resolve } from 'node:path'
 import { buffer } from 'node:stream/consumers'
 import { UsageError } from '../arguments.ts'
 import { type PinnedKey, parseJson } from '../verification.ts'
+import { firstError } from './output.ts'
 
 export async function* bytesOf(file: string): AsyncGenerator<Uint8Array> {
   const chunks = (file === '-' ? process.stdin : createReadStream(file))[Symbol.asyncIterator]()
@@ -60,21 +61,28 @@ export async function readInput(file: string): Promise<Buffer> {
 }
 
 /**
- * Replaces the file completely, or not at all; mode 600. What is no file, such as /dev/stdout, is written as it is. A UsageError where
- * it cannot be written.
+ * Replaces the file completely, or not at all; mode 600 unless it says otherwise. What is no file, such as /dev/stdout, is written as
+ * it is. A UsageError where it cannot be written.
  */
-export async function replaceFile(path: string, bytes: Uint8Array): Promise<void> {
+export async function replaceFile(path: string, bytes: Uint8Array | string, mode = 0o600): Promise<void> {
   await readable(path, async () => {
     if (await isSpecial(path)) return await writeFile(path, bytes)
     const next = neighbourOf(path)
     try {
-      await writeFile(next, bytes, { mode: 0o600 })
+      await writeSynced(next, bytes, mode)
       await rename(next, path)
     } catch (error) {
       await rm(next, { force: true })
-      throw error
+      throw firstError(error)
     }
   })
+}
+
+async function writeSynced(path: string, bytes: Uint8Array | string, mode: number): Promise<void> {
+  await using handle = await open(path, 'w', mode)
+  await handle.writeFile(bytes)
+  await handle.chmod(mode)
+  await handle.sync()
 }
 
 /**

@@ -4,6 +4,9 @@ import { existsSync, mkdirSync, readdirSync, symlinkSync, writeFileSync } from '
 import { type FileHandle, open } from 'node:fs/promises'
 import { join } from 'node:path'
 import t, { type Test } from 'tap'
+import { explain } from '../../client/commands/output.ts'
+import { runHere } from '../own-process.ts'
+import { register } from '../quotes/harness.ts'
 import { openMarket } from './buy-harness.ts'
 import { countersign } from './command-line.ts'
 
@@ -123,4 +126,75 @@ t.test('a journal that is full before the payment: two sentences, and the folder
     ),
   })
   t.equal(await settled(), before)
+})
+
+t.test('check', async (t) => {
+  const reader = await register(market.system, 'pro')
+  writeFileSync(path('key.txt'), reader.key, { mode: 0o600 })
+  writeFileSync(path('report.md'), `Ships find [three piers](${page}) there.\n`)
+  const own = { ...env, COUNTERSIGN_KEY: path('key.txt') }
+  const check = (...args: string[]) => countersign(['check', path('report.md'), ...args], { env: own })
+  const verify = (...args: string[]) =>
+    check('--verify', '--budget', '1', '--yes', '--verdicts', path('verdicts'), ...args)
+  const before = await settled()
+
+  await t.test('a path that cannot be written is wrong usage, and nothing is asked of the service', async (t) => {
+    for (const option of ['--output', '--html', '--summary', '--cache', '--budget-file']) {
+      const { code, stdout, stderr } = await verify(option, path('none/x'))
+      t.same([code, stdout], [2, ''], option)
+      t.match(stderr, /Cannot use \S+none\/x: ENOENT: no such file or directory\n/)
+      t.match(await verify(option, path('file/x')), { code: 2, stderr: /Cannot use \S+file\/x: ENOTDIR/ }, option)
+      t.match(await verify(option, path('folder')), { code: 2, stderr: /Cannot use \S+folder: / }, option)
+      t.match(await check(option, path('none/x')), { code: 2, stdout: '' }, option)
+    }
+    t.match(await verify('--verdicts', path('file/x')), { code: 2, stderr: /Cannot use \S+file\/x: ENOTDIR/ })
+    t.same(gateway.received, [])
+    t.same(litter(), [])
+  })
+
+  await t.test('verdicts that cannot be kept: what is known is printed, and the next run goes on', async (t) => {
+    await t.test('full', async (t) => {
+      await fillAfterPayment(t)
+      t.match(await verify('--json'), {
+        code: 1,
+        stdout: /^\{\n/,
+        stderr: new RegExp(
+          `\n\\{"error":\\{"code":"failed","retryable":false,"message":"Cannot use ${path('verdicts')}: ENOSPC: no space left on device\\. Verdicts are missing above\\. The same command gets it again, and pays for nothing twice\\."\\}\\}\n$`,
+        ),
+      })
+    })
+    t.equal(await settled(), before + 1)
+  })
+
+  await t.test('files that cannot be written are named after the outcome, and the others are written', async (t) => {
+    const full = await verify('--html', path('full'), '--output', path('full'), '--json', '--summary', path('s.md'))
+    t.match(full, {
+      code: 1,
+      stdout: /^\{\n/,
+      stderr:
+        /(\{"error":.*Cannot use \S+full: ENOSPC: no space left on device\. The same command gets it again.*\n){2}$/,
+    })
+    t.ok(existsSync(path('s.md')))
+    t.match(await verify('--html', path('full')), { code: 1, stdout: /1 supported\. all hold\n/, stderr: /Cannot use/ })
+    t.match(await verify('--html', path('c.html')), { code: 0, stdout: /1 supported\. all hold\n/, stderr: '' })
+    t.ok(existsSync(path('c.html')))
+    t.equal(await settled(), before + 1)
+    t.same(litter(), [])
+  })
+})
+
+t.test('the first of several errors is the one that is told', async (t) => {
+  class SuppressedError extends Error {
+    override name = 'SuppressedError'
+    readonly suppressed: unknown
+    constructor(suppressed: unknown) {
+      super('An error was suppressed during disposal')
+      this.suppressed = suppressed
+    }
+  }
+  const error = new SuppressedError(new SuppressedError(new Error('The disk is full.')))
+  t.match(await runHere(async () => explain(error, false), []), {
+    code: 1,
+    stderr: 'countersign: The disk is full.\n',
+  })
 })

@@ -43,6 +43,8 @@ export const buy = command({
     'Up to ten claims on one page are one purchase: the page is read once, there is one payment and one receipt. That costs\n' +
     "0.03 USDC, and 0.01 for each claim after the first. --context says what words such as 'it' refer to.\n\n" +
     'What fetches a result and its evidence again is kept too, mode 600, in the folder of --journal; a line names it.\n\n' +
+    'A file or folder that cannot be written is found before anything is paid. If a disk becomes full after that, the\n' +
+    'verdict is printed all the same, and the same command with another --out gets the result again, and pays nothing.\n\n' +
     'Without --pin or --keys the key of the first use is kept in the folder of --journal, and needed from then on.',
   examples: [
     "countersign buy https://example.org/ 'It says so.' --service https://service.example --wallet wallet.key",
@@ -55,9 +57,7 @@ export const buy = command({
     '0 the page supports every claim, or each verdict is that of --expect; 1 any other verdict; 2 wrong usage,\n' +
     'or the question was answered with no; 3 the price or the budget forbids it; 4 failed, and nothing was charged;\n' +
     '5 paid, but the result does not verify; 6 still pending, or paid and a file could not be written or the evidence\n' +
-    'not fetched: the same command goes on; 130 interrupted: the same command goes on.\n\n' +
-    'A file or folder that cannot be written is wrong usage, found before anything is paid. If it happens after that, the\n' +
-    'verdict is printed all the same, and the same command with another --out gets the result again, and pays nothing.',
+    'not fetched: the same command goes on; 130 interrupted: the same command goes on.',
   options: {
     ...PURCHASE,
     context: { type: 'string', value: 'TEXT', help: 'what the claims refer to, at most 1,000 characters; no evidence' },

@@ -48,7 +48,9 @@ export const check = command({
     'must be on the page that is cited for them; every cited page must exist. Pages are read by the free quote\n' +
     'check, so each page counts against the daily limit of the account. A sentence that does not quote is listed as\n' +
     'unverified: a quote check cannot say whether the page supports it. --verify says how many are left and what\n' +
-    'verdicts on them cost, asks, and buys them.',
+    'verdicts on them cost, asks, and buys them.\n\n' +
+    'A file or folder that cannot be written is found before anything is asked or bought. If a disk becomes full after\n' +
+    'that, the outcome is printed all the same.',
   examples: [
     'countersign check report.md --service https://service.example --key key.txt',
     'countersign check report.md --fix',
@@ -56,8 +58,8 @@ export const check = command({
     'countersign check report.html --format sarif --output check.sarif --cache .countersign-cache.json',
   ],
   exitStatus:
-    '0 all citations hold, 1 some do not or were not checked, 2 wrong usage. A page that has moved or that\n' +
-    'the service cannot read is a warning, and an unverified sentence a note: neither is a failure. With --verify a\n' +
+    '0 all citations hold, 1 some do not or were not checked, or a disk is full, 2 wrong usage. A page that has moved or\n' +
+    'that the service cannot read is a warning, and an unverified sentence a note: neither is a failure. With --verify a\n' +
     'sentence that its page contradicts or does not support fails, and so does a verdict that did not come;\n' +
     '130 interrupted: the same command goes on.',
   options: OPTIONS,

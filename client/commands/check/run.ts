@@ -1,5 +1,5 @@
 // Runs the command `check`: reads a report, checks the pages that it cites, prints the outcome, and corrects misquotations.
-import { appendFile, open, readFile, realpath, rename, rm, stat, writeFile } from 'node:fs/promises'
+import { appendFile, readFile, realpath, stat, writeFile } from 'node:fs/promises'
 import { isAbsolute, relative } from 'node:path'
 import { progressBar, UsageError, visible } from '../../arguments.ts'
 import { Countersign, CountersignError } from '../../client.ts'
@@ -17,8 +17,17 @@ import { askPages } from '../../report/pages.ts'
 import { Lines, type Report, UnreadableReportError } from '../../report/report.ts'
 import { budgetOf } from '../buy/buying.ts'
 import { confirm } from '../confirm.ts'
-import { readable, readInput } from '../files.ts'
-import { json, note, paint, print } from '../output.ts'
+import {
+  checkFolder,
+  checkReplaceable,
+  checkWritable,
+  diskFault,
+  isOfDisk,
+  readable,
+  readInput,
+  replaceFile,
+} from '../files.ts'
+import { explain, firstError, json, note, paint, print } from '../output.ts'
 import { readApiKey, serviceUrl } from '../toolkit.ts'
 import { readWallet } from '../wallet-file.ts'
 import { fillCheckPage, readCheckPage } from './page.ts'
@@ -60,12 +69,23 @@ export async function runCheck(file: string, options: CheckOptions): Promise<num
   const page = options.html === undefined ? null : await readCheckPage()
   const purse = options.verify ? await openPurse(options) : null
   const apiKey = await readApiKey(options.key)
+  await checkOutputs(file, options)
   const text = decode(file, await readInput(file))
   const report = await readReport(file, text)
   const client = new Countersign({ baseUrl: service, apiKey })
   const citations = findCitations(report)
   const { judged: checked, pages } = await askService(client, citations, { service, cache: options.cache })
-  const verified = purse ? await verifyCitations(checked, { service, ...purse }) : null
+  const faults: string[] = []
+  const again = 'The same command gets it again, and pays for nothing twice.'
+  const verified = purse
+    ? await verifyCitations(checked, { service, ...purse }).catch((thrown: unknown) => {
+        const error = firstError(thrown)
+        if (!isOfDisk(error)) throw thrown
+        // What was found out is printed. A payment may have been made, so this is no wrong usage.
+        faults.push(`${diskFault(error, options.verdicts)} Verdicts are missing above. ${again}`)
+        return null
+      })
+    : null
   const judged = verified?.judged ?? checked
   const lines = new Lines(text)
   const outcome: Outcome = {
@@ -77,15 +97,14 @@ export async function runCheck(file: string, options: CheckOptions): Promise<num
     verdicts: verified?.sums ?? null,
   }
   const corrections = correctionsFor(judged, report.syntax)
-  await write(outcome, { format, options, lines, corrections })
-  if (page !== null && options.html !== undefined) {
-    const { html } = options
-    await readable(html, () => writeFile(html, fillCheckPage(page, outcome)))
-  }
+  for (const fault of await write(outcome, { format, options, lines, corrections, page }))
+    faults.push(`${fault} ${purse ? again : 'The outcome is printed above.'}`)
   const corrected = options.fix ? await correct(file, text, corrections, { lines, yes: options.yes }) : []
   const left = countLeft(judged, corrected)
   if (corrected.length > 0) note(`${correctedWords(file, left)}\n`)
+  for (const fault of faults) explain(new Error(fault), options.json ?? false)
   if (verified?.isInterrupted) return 130
+  if (faults.length > 0) return 1
   return left === 0 ? 0 : 1
 }
 
@@ -99,6 +118,15 @@ async function openPurse(options: CheckOptions) {
     folder: options.verdicts,
     yes: options.yes,
   }
+}
+
+/** Throws a UsageError for a file or folder that could not be written. */
+async function checkOutputs(file: string, options: CheckOptions): Promise<void> {
+  const { output, html, summary, cache, fix, verify, verdicts, 'budget-file': budgetFile } = options
+  await checkWritable(output, html, summary)
+  const report = fix ? await realpath(file).catch(() => file) : undefined
+  await checkReplaceable(cache, report, budgetFile)
+  if (verify) await checkFolder(verdicts)
 }
 
 /** A path within the working folder as it is from there, which programs that read the outcome can follow. */
@@ -144,7 +172,7 @@ async function askService(
     if (isKey) throw new UsageError(`The service refuses the API key: ${error.message}`, { cause: error })
     throw error
   })
-  if (store && cache !== undefined) await replaceFile(cache, store.toText(), 0o600)
+  if (store && cache !== undefined) await replaceFile(cache, store.toText())
   return { judged: judge(citations, answers), pages: wanted.size }
 }
 
@@ -160,19 +188,33 @@ interface WriteOptions {
   options: CheckOptions
   lines: Lines
   corrections: readonly Correction[]
+  page: string | null
 }
 
-async function write(outcome: Outcome, { format, options, lines, corrections }: WriteOptions): Promise<void> {
-  const { output, summary } = options
+/** Prints the outcome, and writes it to the files of the options. Returns a sentence for each file that cannot be written. */
+async function write(outcome: Outcome, { format, options, lines, corrections, page }: WriteOptions): Promise<string[]> {
+  const { output, summary, html } = options
   const made = () => {
     if (format === 'json') return json(toJson(outcome))
     if (format === 'sarif') return json(toSarif(outcome, lines, corrections))
     return format === 'junit' ? toJunit(outcome) : formatText(outcome, lines, (_, text) => text)
   }
-  if (output !== undefined) await readable(output, () => writeFile(output, made()))
-  if (summary !== undefined) await readable(summary, () => appendFile(summary, formatMarkdown(outcome)))
-  if (format === 'text' || (output !== undefined && !options.json)) print(formatText(outcome, lines, paint))
+  const isText = format === 'text' || (output !== undefined && !options.json)
+  if (isText) print(formatText(outcome, lines, paint))
   else if (output === undefined) print(made())
+  const faults: string[] = []
+  const attempt = async (path: string, work: () => Promise<void>) => {
+    const fault = await readable(path, work).then(
+      () => null,
+      (error: Error) => `${error.message}.`,
+    )
+    if (fault) faults.push(fault)
+    return fault === null
+  }
+  if (output !== undefined && !(await attempt(output, () => writeFile(output, made()))) && !isText) print(made())
+  if (summary !== undefined) await attempt(summary, () => appendFile(summary, formatMarkdown(outcome)))
+  if (page !== null && html !== undefined) await attempt(html, () => writeFile(html, fillCheckPage(page, outcome)))
+  return faults
 }
 
 /** Shows the corrections, asks, and makes them. Returns those that were made. */
@@ -200,7 +242,12 @@ async function correct(
   const path = await realpath(file)
   if ((await readFile(path, 'utf8')) !== text)
     throw new UsageError(`${file} has changed meanwhile, and was not corrected.`)
-  await replaceFile(path, applyCorrections(text, corrections), (await stat(path)).mode & 0o7777)
+  await replaceFile(path, applyCorrections(text, corrections), (await stat(path)).mode & 0o7777).catch(
+    (cause: Error) => {
+      // Verdicts may have been paid for, so this is no wrong usage.
+      throw new Error(`${cause.message}. The report is as it was.`, { cause })
+    },
+  )
   return corrections
 }
 
@@ -220,21 +267,4 @@ function correctedWords(file: string, left: number): string {
   const outcome =
     left === 0 ? 'all citations hold' : `${left} ${left === 1 ? 'citation does' : 'citations do'} not hold`
   return `${visible(file)} is corrected: now ${outcome}, and the exit status says so.`
-}
-
-/** Replaces the file completely, or not at all. */
-async function replaceFile(path: string, text: string, mode: number): Promise<void> {
-  const next = `${path}.${process.pid}.new`
-  try {
-    await readable(path, async () => {
-      await using handle = await open(next, 'wx', mode)
-      await handle.writeFile(text)
-      await handle.chmod(mode)
-      await handle.sync()
-    })
-    await readable(path, () => rename(next, path))
-  } catch (error) {
-    await rm(next, { force: true })
-    throw error
-  }
 }
