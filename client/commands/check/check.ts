@@ -58,10 +58,10 @@ export const check = command({
     'countersign check report.html --format sarif --output check.sarif --cache .countersign-cache.json',
   ],
   exitStatus:
-    '0 all citations hold, 1 some do not or were not checked, or a disk is full, 2 wrong usage. A page that has moved or\n' +
-    'that the service cannot read is a warning, and an unverified sentence a note: neither is a failure. With --verify a\n' +
-    'sentence that its page contradicts or does not support fails, and so does a verdict that did not come;\n' +
-    '130 interrupted: the same command goes on.',
+    '0 all citations hold, 1 some do not or were not checked, or a disk is full, 2 wrong usage. A page that has\n' +
+    'moved or that the service cannot read is a warning, and an unverified sentence a note: neither is a failure.\n' +
+    'With --verify a sentence that its page contradicts or does not support fails, and so does a verdict that did not\n' +
+    'come; 130 interrupted: the same command goes on.',
   options: OPTIONS,
   run: async ([file = ''], options) => {
     const format = formatOf(options)
