@@ -4,7 +4,11 @@ import { existsSync, mkdirSync, readdirSync, symlinkSync, writeFileSync } from '
 import { type FileHandle, open } from 'node:fs/promises'
 import { join } from 'node:path'
 import t, { type Test } from 'tap'
+import type { SingleCommand } from '../../client/commands/command.ts'
+import { countersign as all } from '../../client/commands/main.ts'
+import { buildPaidTool } from '../../client/commands/mcp/purchase.ts'
 import { explain } from '../../client/commands/output.ts'
+import { Purse } from '../../client/commands/purchasing.ts'
 import { runHere } from '../own-process.ts'
 import { register } from '../quotes/harness.ts'
 import { openMarket } from './buy-harness.ts'
@@ -181,6 +185,52 @@ t.test('check', async (t) => {
     t.equal(await settled(), before + 1)
     t.same(litter(), [])
   })
+})
+
+t.test('each option of a command that may pay that names a file or folder is tried, or only read', async (t) => {
+  writeFileSync(path('key.txt'), 'ctk_key', { mode: 0o600 })
+  writeFileSync(path('claims.csv'), `source_url,claim\n${page},x\n`)
+  const READ = ['wallet', 'key', 'keys', 'introduced']
+  const operands = {
+    buy: [page, 'x', '--yes', '--journal', path('journal')],
+    batch: [path('claims.csv'), '--yes', '--out', path('out')],
+    check: [path('file'), '--verify', '--yes', '--verdicts', path('verdicts')],
+    mcp: ['--journal', path('journal')],
+  }
+  for (const [name, given] of Object.entries(operands)) {
+    const { options } = all.commands[name] as SingleCommand
+    const written = Object.entries(options).filter(
+      ([option, { value }]) => /FILE|DIR/.test(value ?? '') && !READ.includes(option),
+    )
+    t.ok(written.length > 1, name)
+    for (const [option] of written) {
+      const own = { ...env, COUNTERSIGN_KEY: path('key.txt') }
+      const args = [name, ...given, '--budget', '1', `--${option}`, path('file/x')]
+      const { code, stderr } = await countersign(args, { env: own })
+      t.equal(code, 2, `${name} --${option}: ${stderr}`)
+      t.match(stderr, /Cannot use \S+file\/x: ENOTDIR: not a directory\n/, `${name} --${option}`)
+    }
+  }
+  t.ok(gateway.received.every(({ method }) => method === 'GET'))
+})
+
+t.test('the tool for models tells what was bought, even if it cannot be kept', async (t) => {
+  const purse = await Purse.open({
+    service: gateway.baseUrl,
+    wallet: path('wallet.key'),
+    'max-price': '0.05',
+    journal: path('models'),
+  })
+  await fillAfterPayment(t)
+  const context = {
+    canAsk: false,
+    responses: undefined,
+    signal: new AbortController().signal,
+    progress: async () => {},
+  }
+  const question = { source_url: page, claim: 'It has three piers, and a full disk of a model.' }
+  const told = await buildPaidTool(purse, { yes: true }).run(question, context)
+  t.match(told, { structuredContent: { claim_support: 'supports', verified: true } })
 })
 
 t.test('the first of several errors is the one that is told', async (t) => {
