@@ -5,11 +5,12 @@
 import type { ChildProcessByStdio } from 'node:child_process'
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { mkdir, realpath } from 'node:fs/promises'
+import { realpath } from 'node:fs/promises'
 import { createServer } from 'node:net'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import type { Readable } from 'node:stream'
+import { makeDataFolder } from '../config/data-folder.ts'
 import type { Cluster, Postmaster } from './cluster.ts'
 import {
   createCluster,
@@ -56,7 +57,7 @@ export interface EmbeddedPostgresOptions {
 export async function openEmbeddedPostgres(options: EmbeddedPostgresOptions): Promise<EmbeddedPostgres> {
   const { durable, log } = options
   const name = durable ? DURABLE : 'postgres-throwaway'
-  await mkdir(options.dataDir, { recursive: true })
+  makeDataFolder(options.dataDir)
   const dataDir = await realpath(options.dataDir)
   const existing = await findCluster(dataDir, name)
   const programs = await findPrograms(existing?.owner, log)
@@ -114,7 +115,8 @@ async function endOrphan({ data }: Cluster, { bin, account }: Programs, log: (li
 
 function alreadyRunning(data: string, { pid, owner }: Postmaster) {
   const starter = owner === undefined ? 'not by this service' : `by process ${owner}`
-  return new Error(`The database in ${data} is already running: server process ${pid}, started ${starter}`)
+  const running = `The database in ${data} is already running: server process ${pid}, started ${starter}`
+  return new Error(`${running}. Stop that one, or set DATA_DIR to another folder.`)
 }
 
 /** Resolves when the server takes connections. `output` always holds its last lines. */

@@ -1,9 +1,10 @@
 // Signing keys: one per use and generation, derived from one seed, so that a signature for one use is never valid for another.
 // The database holds every public key that ever signed. Private keys are in memory only.
 import { createPrivateKey, createPublicKey, hkdfSync, type KeyObject, randomBytes } from 'node:crypto'
-import { existsSync, linkSync, mkdirSync, readFileSync, unlinkSync, writeFileSync } from 'node:fs'
+import { existsSync, linkSync, readFileSync, unlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { z } from 'zod'
+import { makeDataFolder } from '../config/data-folder.ts'
 import { type Database, nothing, sql, type Tx, transact } from '../db/pool.ts'
 import { utcMilliseconds } from '../db/time.ts'
 import type { SigningKey } from './format.ts'
@@ -37,7 +38,7 @@ function publicKeyHexOf(privateKey: KeyObject): string {
  */
 export function keptSeed(folder: string): Buffer {
   const path = join(folder, 'signing-seed')
-  mkdirSync(folder, { recursive: true })
+  makeDataFolder(folder)
   if (!existsSync(path)) keepSeed(path, randomBytes(32))
   const text = readFileSync(path, 'utf8').trim()
   if (!/^[0-9a-f]{64}$/i.test(text)) throw new Error(`${path} does not hold a signing seed`)

@@ -7,6 +7,7 @@ import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import pg from 'pg'
 import t from 'tap'
+import { makeDataFolder } from '../../server/config/data-folder.ts'
 import { findOpenDatabase, openEmbeddedPostgres } from '../../server/embedded/postgres.ts'
 
 const folder = await mkdtemp(join(tmpdir(), 'countersign-embedded-'))
@@ -93,9 +94,31 @@ t.test('a durable cluster keeps its data', async (t) => {
   t.equal(await query(db.url, 'select answer::text from kept'), '42')
 
   await t.rejects(open('durable', true), {
-    message: new RegExp(`already running: server process \\d+.*${process.pid}`),
+    message: new RegExp(
+      `already running: server process \\d+.*${process.pid}\\. Stop that one, or set DATA_DIR to another folder\\.$`,
+    ),
   })
   t.equal(await query(db.url, 'select answer::text from kept'), '42', 'the first one was left alone')
+})
+
+t.test('a folder that cannot be made is an error that names DATA_DIR', async (t) => {
+  const file = join(folder, 'file')
+  await writeFile(file, '')
+  const cases = [
+    [file, 'EEXIST'],
+    [join(file, 'in/it'), 'EEXIST'],
+    // Its file system makes no folders. Node tries again without end.
+    ...(process.platform === 'linux' ? [['/proc/none', 'ENOENT']] : []),
+  ] as const
+  for (const [dataDir = '', code] of cases)
+    await t.rejects(openEmbeddedPostgres({ dataDir, durable: true, log() {} }), {
+      message: new RegExp(`^No folder can be made at ${dataDir} \\(${code}: .*\\)\\. Set DATA_DIR to a folder that`),
+    })
+  // A folder that is there is none to make.
+  const deep = join(folder, 'some/where/deep')
+  makeDataFolder(deep)
+  makeDataFolder(deep)
+  t.ok((await stat(deep)).isDirectory())
 })
 
 t.test('the role of the service is no superuser, and owns what a superuser made', async (t) => {
