@@ -129,6 +129,15 @@ function isCommand(source: string, name: string): boolean {
   return new RegExp(`^  '?${name}'?: \\{$`, 'm').test(source)
 }
 
+t.test('a guide with a command of the client says what it is in a clone', async (t) => {
+  const guides = [...documents].filter(([path]) => path.startsWith('docs/guide/'))
+  const calls = guides.filter(([, text]) =>
+    /^countersign |npx (?:-y )?countersign |npm install countersign-sdk/m.test(text),
+  )
+  t.ok(calls.length >= 6, `${calls.length} guides`)
+  for (const [path, text] of calls) t.match(text, /In a clone of this repository, [^.]*`node client\/cli\.ts`/, path)
+})
+
 t.test('every path that is named exists', async (t) => {
   const missing = inDocuments((text) =>
     [...text.matchAll(/`((?:server|workers|client|test|sql|bench|docs)\/[\w./-]*\w\/?)`/g)]
