@@ -14,7 +14,7 @@ import { tryLink } from '../../client/page/try/try-link.ts'
 import { changedParts } from '../../client/page/verify/changed-parts.ts'
 import { wordsOf } from '../../client/page/verify/check-words.ts'
 import { HEADLINES } from '../../client/page/verify/report-view.ts'
-import { STANCE_WORDS, VERDICT_WORDS } from '../../client/verdict-words.ts'
+import { FRESH_RIGHT_OF_100, STANCE_WORDS, VERDICT_WORDS } from '../../client/verdict-words.ts'
 import { verifyResult } from '../../client/verification.ts'
 import { explainedFlags } from '../../server/verification/offer/risk-flag-advice.ts'
 import { type Browser, noBrowser, overflow, picture, seriousFindings, sharedBrowser, shown, visit } from '../browser.ts'
@@ -189,6 +189,7 @@ t.test('in a browser', { skip: noBrowser }, async (t) => {
       local.evidence[0].quote.slice(0, 40),
       STANCE_WORDS.contradicts.slice(1),
       'judged by the small model that comes with the service',
+      `On public sets that had no part in making it, ${FRESH_RIGHT_OF_100.supports} of 100`,
       'How often it is right',
       `${HEADLINES.good}\n`,
       'In the chain since',

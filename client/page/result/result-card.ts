@@ -1,7 +1,7 @@
 // The card of a result, the same on every page: for each claim the verdict, the claim, the explanation, the quotes in their context and
 // what raises doubt; then when and by what it was read. What was proved comes last, as the children of the card.
 import { flagInWords } from '../../flag-words.ts'
-import { VERDICT_WORDS } from '../../verdict-words.ts'
+import { FRESH_RIGHT_OF_100, VERDICT_WORDS } from '../../verdict-words.ts'
 import { type Html, html } from '../html.ts'
 import { Time } from '../parts.ts'
 import { assessorOf, type CardClaim, type CardResult } from './card-result.ts'
@@ -157,9 +157,11 @@ function Reading({
     page
       ? html`<a class="address" href=${page} rel="noreferrer noopener" target="_blank">${source.final_url}</a>`
       : source.final_url
-  }; ${words}${name && html` (<code>${name}</code>)`}. ${
+  }; ${words}${name && html` (<code>${name}</code>)`}. ${name?.startsWith(FRESH_RIGHT_OF_100.procedure) && ON_FRESH_SETS}${
     accuracy
       ? html`<a href=${accuracy}>${often}</a>`
       : html`The page <code>/accuracy</code> of the service says ${often.toLowerCase()}.`
   }</p>`
 }
+
+const ON_FRESH_SETS = `On public sets that had no part in making it, ${FRESH_RIGHT_OF_100.supports} of 100 of its verdicts for a claim and ${FRESH_RIGHT_OF_100.contradicts} of 100 against one were right. `

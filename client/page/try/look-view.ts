@@ -52,7 +52,7 @@ const ADVICE: Readonly<Record<string, string>> = {
   source_blocked: 'Only public pages with an address that begins with https:// are read. Name another page.',
   source_login_required: 'Name a page that everybody can read.',
   source_needs_script: 'The page is empty without its scripts, which are not run. Name another page.',
-  source_unsupported_type: 'Only HTML and plain text are read. Name another page.',
+  source_unsupported_type: 'Name another page.',
   daily_limit: 'A verification that is paid for has no such limit.',
   // Its message says it.
   processing: '',

@@ -1,9 +1,9 @@
 // The page /accuracy: the results of the current assessment on labelled sets, from the last saved runs of the evaluation.
 import { html } from '../../../client/page/html.ts'
 import { Code, Facts, Figures, inFigures, Notice, Table } from '../../../client/page/parts.ts'
+import { FRESH_RIGHT_OF_100 } from '../../../client/verdict-words.ts'
 import { RIGHT_OF_100 } from '../../../workers/assessment/local/explanation.ts'
 import type { AssessmentKind } from '../../interface/assessment.ts'
-import { FRESH_RIGHT_OF_100 } from '../../verification/offer/offer.ts'
 import { renderPage, type Site } from '../layout.ts'
 import {
   type Accuracy,

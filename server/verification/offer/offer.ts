@@ -1,6 +1,7 @@
 // The description of the offer. Every text that a buyer reads before paying is composed of these sentences, and they depend on
 // the configuration alone, so that no text promises what the configuration does not do.
 
+import { FRESH_RIGHT_OF_100 } from '../../../client/verdict-words.ts'
 import { RIGHT_OF_100 } from '../../../workers/assessment/local/explanation.ts'
 import { settings } from '../../../workers/assessment/local/weights.ts'
 import { LOCAL_PROCEDURE } from '../../../workers/assessment/procedure.ts'
@@ -67,9 +68,6 @@ export function describeAssessment({ assessment, model }: Pick<Config, 'assessme
   }[assessment.fallback]
   return `semantic: ${model.model} at ${at} gives the verdict${without}`
 }
-
-/** Of 100 local verdicts, those that were right on six public sets that nothing was trained or tuned on; docs/accuracy.md has them. */
-export const FRESH_RIGHT_OF_100 = { supports: 70, contradicts: 61 } as const
 
 /** The first figures are of claims about web pages that nothing was trained on; half of those claims set the thresholds. */
 const LOCAL_ACCURACY = `On unseen pages ${RIGHT_OF_100.supports} of 100 verdicts for a claim and ${RIGHT_OF_100.contradicts} of 100 against one were right (on fresh public sets ${FRESH_RIGHT_OF_100.supports} and ${FRESH_RIGHT_OF_100.contradicts}); most claims get insufficient_evidence.`
