@@ -89,10 +89,10 @@ async function requireCount(
            count(*) filter (where network_key = ${sql.binary(networkKey)}) network, count(*) "all"
     from looks where day = (now() at time zone 'utc')::date and address_key <> ${sql.binary(SHARED)}`)
   const { perAddress, perDay } = bounds
-  if (today.own >= perAddress) throw refuseToday(`An address can try ${perAddress} pages and claims a day (UTC).`)
+  if (today.own >= perAddress) throw refuseToday(`An address can try ${looksInWords(perAddress)} a day (UTC).`)
   if (today.network >= NETWORK_SHARE * perAddress)
-    throw refuseToday(`A network can try ${NETWORK_SHARE * perAddress} pages and claims a day (UTC).`)
-  if (today.all >= perDay) throw refuseToday(`All callers together can try ${perDay} pages and claims a day (UTC).`)
+    throw refuseToday(`A network can try ${looksInWords(NETWORK_SHARE * perAddress)} a day (UTC).`)
+  if (today.all >= perDay) throw refuseToday(`All callers together can try ${looksInWords(perDay)} a day (UTC).`)
 }
 
 function measurePending(tx: Tx, addressKey: Buffer): Promise<FreeWork> {
@@ -100,3 +100,5 @@ function measurePending(tx: Tx, addressKey: Buffer): Promise<FreeWork> {
     select count(*) n, coalesce(extract(epoch from avg(now() - changed_at)), 0)::float8 seconds
     from looks where address_key = ${sql.binary(addressKey)} and state = 'pending'`)
 }
+
+const looksInWords = (count: number) => (count === 1 ? 'one page and claim' : `${count} pages and claims`)

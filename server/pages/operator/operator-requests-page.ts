@@ -163,7 +163,7 @@ const QUESTIONS: Readonly<
   },
   cancel_request: {
     title: 'Cancel this request?',
-    does: 'It fails as cancelled, and its payment is free. This cannot be taken back. A request whose payment may be charged is not changed.',
+    does: 'It fails as cancelled, and its payment is released for another purchase. This cannot be taken back. A request whose payment may be charged is not changed.',
     button: 'Cancel it',
   },
   redeliver_alert: {
