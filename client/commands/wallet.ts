@@ -1,6 +1,7 @@
 // `countersign wallet`: makes a key file, prints its addresses, and reads its balance from the chain.
 import { UsageError } from '../arguments.ts'
 import { formatUsd, networkNames, usdcOf } from '../batch/money.ts'
+import { NETWORKS } from '../networks.ts'
 import { createWalletKey, openWallet } from '../wallet.ts'
 import { type CommandGroup, command } from './command.ts'
 import { json, note, print } from './output.ts'
@@ -59,8 +60,11 @@ const balance = command({
   },
   async run([file = ''], { network, rpc, json: asJson }) {
     const asset = network === undefined ? undefined : usdcOf(network)
-    if (network === undefined || asset === undefined)
-      throw new UsageError(`--network is one of ${networkNames.join(', ')}.`)
+    if (network === undefined || asset === undefined) {
+      const wrong = network === undefined ? '--network is missing' : `--network ${network} is none that is known`
+      const known = Object.entries(NETWORKS).map(([name, { title }]) => `${name} (${title})`)
+      throw new UsageError(`${wrong}. It is one of ${known.join(', ')}.`)
+    }
     const kind = network.startsWith('eip155:') ? 'evm' : 'solana'
     const { addresses } = await asUsage(async () => openWallet(await readWalletKeys(file)))
     const own = addresses.find((one) => one.kind === kind)

@@ -92,7 +92,11 @@ t.test('the command', async (t) => {
       const { address } = JSON.parse(made.stdout)
       t.notMatch(made.stdout + made.stderr, contents.trim())
       t.equal((await run(['wallet', 'address', String(args[0])])).stdout, `${address}\n`)
-      t.match(await run(['wallet', 'new', ...args]), { code: 2, stdout: '', stderr: /EEXIST/ })
+      t.match(await run(['wallet', 'new', ...args]), {
+        code: 2,
+        stdout: '',
+        stderr: /: \S+ exists and is kept as it is: a secret replaces no file\. Name another file\.\n/,
+      })
       t.equal(readFileSync(file, 'utf8'), contents)
     }
   })
@@ -147,8 +151,11 @@ t.test('the command', async (t) => {
     const devnet = 'solana:EtWTRABZaYq6iMfeYKouRu166VU2xqa1'
     t.equal((await ask('--network', devnet, '--rpc', serveRpc)).stdout, '0.50 USDC\n')
     t.match(asked, [{ method: 'getTokenAccountsByOwner', params: [SOLANA.address] }])
-    t.match(await ask('--network', 'eip155:1'), { code: 2, stderr: /--network is one of/ })
-    t.match(await ask(), { code: 2, stderr: /--network is one of/ })
+    t.match(await ask('--network', 'eip155:1'), {
+      code: 2,
+      stderr: /--network eip155:1 is none that is known\. It is one of /,
+    })
+    t.match(await ask(), { code: 2, stderr: /--network is missing\. It is one of eip155:8453 \(Base\), / })
     t.match(await run(['wallet', 'balance', 'evm.key', '--network', devnet]), { code: 2, stderr: /no key for solana/ })
   })
 })
