@@ -1,6 +1,6 @@
 // `countersign export`: the whole chain into a file.
 import { open, writeFile } from 'node:fs/promises'
-import { progressBar, readPoint, readUrl, visible } from '../arguments.ts'
+import { progressBar, readPoint, readUrl, UsageError, visible } from '../arguments.ts'
 import { download } from '../chain/download.ts'
 import { Countersign, CountersignError } from '../client.ts'
 import { downloadReplies } from '../outside-time.ts'
@@ -31,7 +31,15 @@ where \`countersign verify FILE\` finds them.`,
     }
     const bar = (serial: number, all: number) => note(`\r${progressBar(serial, all)}`)
     const onProgress = process.stderr.isTTY ? bar : undefined
-    const { serial, receipt_hash } = await readable(file, () => download(service, target, { head, onProgress }))
+    const { serial, receipt_hash } = await readable(file, () =>
+      download(service, target, { head, onProgress }).catch((cause) => {
+        if (!(cause instanceof SyntaxError)) throw cause
+        throw new UsageError(
+          `${file} holds something else than the beginning of this export (${cause.message}). It is kept as it is: name another file.`,
+          { cause },
+        )
+      }),
+    )
     if (onProgress) note('\n')
     const timestamps = await keepReplies(readUrl(baseUrl), serial, `${file}.timestamps`)
     // A finished export ends where it was pinned. That the chain has grown since is not seen in the file.

@@ -42,7 +42,11 @@ export async function saveSecret<T>(
   secretOf: (value: T) => string | undefined,
 ): Promise<T> {
   await using handle = await open(file, 'wx', 0o600).catch((cause) => {
-    throw new UsageError(`Cannot make ${file} for the secret: ${cause.message}`, { cause })
+    const isThere = (cause as NodeJS.ErrnoException).code === 'EEXIST'
+    const why = isThere
+      ? `${file} exists and is kept as it is: a secret replaces no file. Name another file.`
+      : `Cannot make ${file} for the secret: ${cause.message}`
+    throw new UsageError(why, { cause })
   })
   let isKept = false
   try {

@@ -1,6 +1,6 @@
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { mkdtemp, open, rm, writeFile } from 'node:fs/promises'
+import { mkdtemp, open, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { text } from 'node:stream/consumers'
@@ -321,6 +321,18 @@ t.test('a full disk gets one line and no stack trace, and no other status than 7
     t.same([code, stderr.trimEnd().split('\n')], [status, lines], args.join(' '))
   }
   t.match((await run(['buy', '--help'])).stdout, /\n74 in place of 0, where standard output cannot be written\.\n$/)
+})
+
+t.test('export keeps a file that holds something else, and says what to do', async (t) => {
+  const { baseUrl } = await play(t)
+  const csv = join(files, 'table.csv')
+  await writeFile(csv, 'a,b\n1,2\n')
+  const { code, stdout, stderr } = await run(['export', baseUrl, csv])
+  t.same([code, stdout, await readFile(csv, 'utf8')], [2, '', 'a,b\n1,2\n'])
+  t.match(
+    stderr,
+    /table\.csv holds something else than the beginning of this export \(.*\)\. It is kept as it is: name another file\.\n/,
+  )
 })
 
 t.test('recover prints the bytes of the paid result, and reads the token from a file', async (t) => {
