@@ -100,7 +100,10 @@ function InForce({ capabilities, offer }: Pick<FrontPageParts, 'capabilities' | 
     <${Facts} facts=${[
       ['Payment here', MODES[payment_mode]],
       ['Networks', networks.map(networkInWords).join(', ')],
-      ['Assessment', html`${ASSESSMENTS[offer.assessment]}. <a href="/accuracy">How often it is right</a>`],
+      [
+        'Assessment',
+        html`${ASSESSMENTS[offer.assessment]}. <a href="/accuracy">${offer.assessment === 'literal' ? 'How often it finds the passage' : 'How often it is right'}</a>`,
+      ],
       ['What it says', offer.caveat],
       ['Results kept', `${idempotency.result_retention_seconds / 3600} hours; their receipts for good`],
     ]} />

@@ -39,7 +39,7 @@ function wordsOf(term: Term, now: number): Html {
   const at = (ms: number) => html`<${Time} ms=${ms} /> (${span(ms - now)})`
   switch (term.state) {
     case 'in_force':
-      return html`<strong>In force until ${at(term.at)}</strong>, by the clock of this computer. ${
+      return html`<strong>In force until ${at(term.at)}</strong>, by the clock of this computer, unless it was revoked: the file cannot show that. ${
         term.ends > term.at && html`Renewed in time, it goes on until <${Time} ms=${term.ends} /> at the latest.`
       }`
     case 'to_renew':
