@@ -82,7 +82,13 @@ t.test('killed at any place', async (t) => {
       const client = await tables.connect()
       await client.query('begin; select from captures order by id limit 1 for update')
       await using pruning = startChild('test/evidence/pruning-process.ts', harness.env)
+      let failed: Error | undefined
+      pruning.logs('never').catch((error: Error) => {
+        failed = error
+      })
       const backend = await until(async () => {
+        // It ended without a deletion that waits: its output says why.
+        if (failed) throw failed
         // Not by the client: within a transaction the view does not change.
         const waiting = `select pid from pg_stat_activity where wait_event_type = 'Lock' and datname = current_database()`
         return (await tables.query(waiting)).rows[0]?.pid
