@@ -35,7 +35,7 @@ where \`countersign verify FILE\` finds them.`,
       download(service, target, { head, onProgress }).catch((cause) => {
         if (!(cause instanceof SyntaxError)) throw cause
         throw new UsageError(
-          `${file} holds something else than the beginning of this export (${cause.message}). It is kept as it is: name another file.`,
+          `Cannot use ${file}: it holds something else than the beginning of this export (${cause.message}). It is kept as it is: name another file.`,
           { cause },
         )
       }),
