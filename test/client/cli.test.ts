@@ -331,7 +331,7 @@ t.test('export keeps a file that holds something else, and says what to do', asy
   t.same([code, stdout, await readFile(csv, 'utf8')], [2, '', 'a,b\n1,2\n'])
   t.match(
     stderr,
-    /table\.csv holds something else than the beginning of this export \(.*\)\. It is kept as it is: name another file\.\n/,
+    /Cannot use .*table\.csv: it holds something else than the beginning of this export \(.*\)\. It is kept as it is: name another file\.\n/,
   )
 })
 
