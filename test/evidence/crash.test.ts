@@ -65,6 +65,10 @@ t.test('killed at any place', async (t) => {
     t.equal(rows[0].n, results.length)
   })
 
+  // A worker prunes every minute too, and its connection would be found in place of that of the process below.
+  worker.kill('SIGTERM')
+  await worker.ended
+
   // The kill comes while the deletion of a package waits for a lock: of the results that are due, some are read and none is gone.
   for (const end of ['is given up', 'goes on'] as const)
     await t.test(`killed while it prunes, and what it had asked the database for ${end}`, async (t) => {
