@@ -6,6 +6,7 @@ import { isSigned } from '../../chain/signature.ts'
 import type { Check, Verification } from '../../checks.ts'
 import { canonicalJson, jsonFaults, parseJson } from '../../json.ts'
 import { type Lease, verifyLease } from '../../lease.ts'
+import type { RevokedLease } from '../../operations/lease-operations.ts'
 import { closed, integer, literal, object, text } from '../../shape.ts'
 import type { PublishedKey } from './trust.ts'
 
@@ -69,14 +70,7 @@ function termOf({ recheck_by_ms, expires_ms }: Lease, reason: string): Term | nu
   return reason === 'recheck_passed' ? { state: 'to_renew', at: recheck_by_ms, ends: expires_ms } : null
 }
 
-export interface Revocation {
-  lease_id: string
-  account: string
-  agent: string
-  action: string
-  revoked_ms: number
-  key_id: number
-}
+export type Revocation = RevokedLease['revocation']
 
 const words = text(/./s)
 const revocationShape = closed({
