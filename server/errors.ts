@@ -224,7 +224,7 @@ export class UnavailableError extends Error {
   }
 }
 
-/** The end of each message of an UnavailableError. It says nothing to somebody who reads a page. */
+/** The end of each message of an UnavailableError. It says nothing to a reader of a page. */
 export const EFFECT_UNKNOWN =
   'It is not known whether this call had an effect. Repeat it, with the same Idempotency-Key where it has one.'
 

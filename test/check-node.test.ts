@@ -1,4 +1,4 @@
-// The message for somebody who starts without the packages, or with an old Node.
+// The message for a user who starts without the packages, or with an old Node.
 import { execFile } from 'node:child_process'
 import { cpSync, mkdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'

@@ -1,4 +1,4 @@
-// The states of pages that somebody must sign in to: accounts with their checkouts, and the dashboard of the operator.
+// The states of pages that need a sign-in: accounts with their checkouts, and the dashboard of the operator.
 import {
   ask,
   blank,

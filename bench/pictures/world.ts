@@ -154,7 +154,7 @@ export function openWorld(opened: AsyncDisposableStack) {
     )
     return String(row?.id)
   })
-  /** A payment of which nobody knows whether it was made. */
+  /** A payment of which it is unknown whether it was made. */
   const trouble = once(async () => {
     await (await literal()).sql(
       `update verification_requests set state = 'settling', observation = '{}', assessment = '{}',

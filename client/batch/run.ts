@@ -12,7 +12,7 @@
 // case: a row is taken MAX_TRIES times at most, except after the budget refused it, and between two such refusals of one row
 // another row has ended.
 //
-// A row here is whatever one payment buys: also several rows of the input that are bought together.
+// A row here is what one payment buys: also several rows of the input that are bought together.
 import type { CountersignError, Purchase } from '../client.ts'
 import type { PurchaseResult } from '../result.ts'
 import { BudgetError } from './budget.ts'

@@ -58,7 +58,7 @@ export class Trust {
   /** Whether the result proves, offline where a key is known, and answers this question. */
   async examine(result: PurchaseResult, question: Question): Promise<Proof> {
     const fault = ('claims' in question ? shownClaims : shownSource)(result, '')
-    // Nothing of it can be shown, whoever signed it.
+    // Nothing of it can be shown, by any signer.
     if (fault) return unproved(`shape: ${fault}`)
     const asked = askedFaults(result, question)
     const { key_id, pubkey_hex } = result.receipt?.attestation ?? {}

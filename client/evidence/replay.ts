@@ -171,7 +171,7 @@ function checkManifestReceipt({ requested_by, label, subject_sha256 }: Attestati
     throw new Fault(`${MANIFEST}: SHA-256 is ${found}, and its receipt attests ${subject_sha256}`)
 }
 
-/** Without a reply there is nothing to check, whatever else holds. */
+/** Without a reply there is nothing to check. */
 async function takeTimestamps(steps: Steps, files: Files, facts: Facts, options: ReplayOptions): Promise<void> {
   const hasReplies = [...files.keys()].some((name) => name.startsWith('evidence/timestamps/'))
   const proves = 'a time-stamp authority signed when the head of the log existed that the proof leads to'

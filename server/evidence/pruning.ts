@@ -10,7 +10,7 @@ import { type Database, sql } from '../db/pool.ts'
 export const ORPHAN_SECONDS = 900
 
 /**
- * A condition on a row `c` of captures that must go, whatever its age by the results.
+ * A condition on a row `c` of captures that must go, at any age of its results.
  * @param retentionSeconds null: as long as its results
  */
 const isDue = (retentionSeconds: number | null) => sql.fragment`(

@@ -31,7 +31,7 @@ export const LOOKS: FreeWork<WorkingLook, Work> = {
   job: lookJob,
   claim: claimLook,
   holds: holdsLook,
-  // A look counts against the day from its admission on, whatever becomes of it.
+  // A look counts against the day from its admission on, also if it fails.
   fail: failLook,
   since: (look) => look.changed_at,
   begun: () => true,

@@ -137,7 +137,7 @@ async function recordFailure(db: Database, url: string, problem: string): Promis
     update timestamp_authorities set failures = failures + 1, problem = ${problem} where url = ${url}`)
 }
 
-/** Deletes old replies except the first of each day of an authority, and authorities that nobody asks any more. */
+/** Deletes old replies except the first of each day of an authority, and authorities that are not asked any more. */
 export async function pruneTimestamps(db: Database): Promise<void> {
   await db.query(sql.type(nothing)`
     delete from timestamps t

@@ -79,7 +79,7 @@ async function deleteQuotes(db: Database): Promise<number> {
   return deleted.rowCount
 }
 
-/** The remaining row answers 410, or the same 422 again. A result and its capture go together, whatever ends the process. */
+/** The remaining row answers 410, or the same 422 again. A result and its capture go together, also if the process is killed. */
 async function expireResults(db: Database, retentionSeconds: number): Promise<number> {
   const pruned = await db.query(sql.type(nothing)`
     with due as (

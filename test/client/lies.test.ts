@@ -79,7 +79,7 @@ async function call(claim: string, signal?: AbortSignal): Promise<Told> {
 }
 
 const ok = (body: unknown): Reply => ({ status: 200, body })
-/** A result without a member, or with another value of it, as nobody would sign it. */
+/** A result without a member, or with another value of it, as no service would sign it. */
 const spoilt = (change: Record<string, unknown>): Lie => ({
   paid: (asked) => ok({ ...truth(asked), ...change }),
 })

@@ -1,4 +1,4 @@
-// Reports and results that are refused because of their form, whatever their size. How work grows is in test/readers.test.ts.
+// Reports and results that are refused because of their form, at any size. How work grows is in test/readers.test.ts.
 import t from 'tap'
 import { partsOf, passagesOf, quotedIn } from '../../client/page/result/passages.ts'
 import { readMarkdown } from '../../client/report/markdown.ts'

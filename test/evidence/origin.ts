@@ -10,7 +10,7 @@ import { makeCa, makeCertificate } from '../../server/fixture-tls.ts'
 
 export const FIRST = 'first.test'
 export const SECOND = 'second.test'
-/** Stapled to every handshake. Nobody reads it, so it need not be a real response. */
+/** Stapled to every handshake. No test reads it, so it need not be a real response. */
 export const STAPLE = Buffer.from('a stapled response')
 
 export interface Exchange {

@@ -64,7 +64,7 @@ const tooLong = (limit: number) => `The request body is larger than ${limit} byt
 
 t.test('what is sent to a page that takes nothing, or to no page, is answered with a page', async (t) => {
   const posts = paths('POST')
-  // Whatever is sent below /checkout/ is for the page of a token.
+  // Everything that is sent below /checkout/ is for the page of a token.
   const pages = paths('GET').filter((path) => !posts.includes(path) && !path.startsWith('/checkout/'))
   t.ok(pages.length > 40, `${pages.length} routes`)
   for (const path of pages) {

@@ -1,5 +1,5 @@
 // What /verify says of things that are no results: whether a lease is in force, what a check of each kind does not show, and what
-// nobody signs.
+// is not signed.
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'

@@ -2,7 +2,7 @@
 import { type IssuerKey, LOG_NAME, verifierKey } from '../client/log-issuer.ts'
 
 interface Forgery {
-  /** On the signature lines, whatever the text says. */
+  /** On the signature lines; the text may name another one. */
   name?: string
   /** The key whose id the lines have. */
   idOf?: IssuerKey

@@ -1,4 +1,4 @@
-// The cache of results that are served again: its limit is the memory that it uses, whatever the results contain.
+// The cache of results that are served again: its limit is the memory that it uses, for results of every kind.
 import { randomUUID } from 'node:crypto'
 import t from 'tap'
 import { openResultCache } from '../../server/context.ts'

@@ -161,7 +161,7 @@ async function saveEvidence(
   note(`Evidence: ${bytes.length.toLocaleString('en')} bytes in ${visible(file)}; countersign replay redoes it.\n`)
 }
 
-/** An error that nobody expected must not have the exit status of a verdict. */
+/** An unexpected error must not have the exit status of a verdict. */
 function showFault(error: unknown, isOpen: boolean, { journal, json: asJson }: BuyOptions): number {
   const words = sentenceOf(error, journal)
   return isOpen

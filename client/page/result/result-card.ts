@@ -76,7 +76,7 @@ export function ResultCard({
   </article>`
 }
 
-/** Said once on a card, whatever the number of its claims. */
+/** Said once on a card, for one claim or several. */
 const LIMIT = 'This is what the page says. Whether the page is right is not checked.'
 
 /** Whether a reader could take the verdict for the truth. */

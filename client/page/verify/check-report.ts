@@ -9,7 +9,7 @@ export interface CheckReport {
   verdicts?: { folder?: unknown } | null
 }
 
-/** Null for anything else. Nothing in it is proved, whatever it says. */
+/** Null for anything else. Nothing in it is proved. */
 export function checkReportIn(value: unknown): CheckReport | null {
   if (typeof value !== 'object' || value === null || 'receipt' in value || 'attestation' in value) return null
   const { file, service, checked_at, ok, citations, counts } = value as Partial<CheckReport> & { counts?: unknown }

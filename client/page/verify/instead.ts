@@ -1,5 +1,5 @@
 // What a reader can do about what /verify does not check: an evidence package, which programs check, and the report of a check, which
-// nobody signs.
+// has no signature.
 import { type Html, html } from '../html.ts'
 import { Code, Facts, inFigures } from '../parts.ts'
 import { type CheckReport, checkReportIn } from './check-report.ts'

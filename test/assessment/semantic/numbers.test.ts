@@ -1,4 +1,4 @@
-// A number of the claim must be in a quote that supports it, in whatever spelling.
+// A number of the claim must be in a quote that supports it, in any spelling.
 import t from 'tap'
 import { openThreads } from '../../../server/threads/pool.ts'
 import { absentNumber } from '../../../workers/assessment/semantic/withdrawal.ts'

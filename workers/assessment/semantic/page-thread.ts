@@ -86,7 +86,7 @@ export interface ConcludeTask {
 
 /**
  * Makes an assessment from answers. Cuts the quotations from the text and proves them. The verdict is the model's, or none
- * where its lines cannot be quoted, where suspicious text carries it, where words that the claim attributes to somebody are
+ * where its lines cannot be quoted, where suspicious text carries it, where words that the claim attributes to a speaker are
  * not on the page, or where no quote for the claim holds a number of it. The output meets the interface's rules for every input.
  */
 export function conclude(task: ConcludeTask): Verdict {

@@ -1,9 +1,9 @@
-// What withdraws a verdict of the model beside suspicious text: words that the claim attributes to somebody, and numbers that it
+// What withdraws a verdict of the model beside suspicious text: words that the claim attributes to a speaker, and numbers that it
 // states, where the page or its quotes do not have them.
 import { isAttributed } from '../../text/language.ts'
 import { type Granularity, granularityFor, scanTokens, type Token, tokensOf } from '../../text/tokens.ts'
 
-/** Whether the claim attributes words to somebody that are nowhere in the text. Their tokens must be consecutive. */
+/** Whether the claim attributes words to a speaker that are nowhere in the text. Their tokens must be consecutive. */
 export function absentQuotation(claim: string, text: string): boolean {
   if (!isAttributed(claim)) return false
   const read = new Map<Granularity, string>()
