@@ -8,7 +8,7 @@ import { setTimeout as pause } from 'node:timers/promises'
 const PAUSE_MS = { least: 5, most: 100, share: 0.1 }
 
 /** Polls until the value is not false, 0, empty or undefined, and returns it. */
-export async function until<T>(ask: () => T | Promise<T>): Promise<T> {
+export async function until<T>(ask: () => T | Promise<T>): Promise<NonNullable<T>> {
   const begun = performance.now()
   for (;;) {
     const answer = await ask()

@@ -13,13 +13,16 @@ import {
   createWalletClient,
   defineChain,
   encodeFunctionData,
+  type Hash,
   http,
   parseEther,
   publicActions,
+  TransactionReceiptNotFoundError,
 } from 'viem'
 import { generatePrivateKey, type PrivateKeyAccount, privateKeyToAccount } from 'viem/accounts'
 import { EVM_NETWORKS, type EvmNetwork } from '../../server/interface/networks.ts'
 import { endWithProcess } from '../children.ts'
+import { until } from '../until.ts'
 
 interface Compiled {
   abi: Abi
@@ -66,7 +69,22 @@ export async function openEvmChain(network: EvmNetwork) {
   /** Calls the token, and waits for the block. */
   async function send(functionName: string, args: unknown[], wallet = treasurer) {
     const hash = await wallet.writeContract({ address: token, abi: TOKEN_ABI, functionName, args })
-    return reader.waitForTransactionReceipt({ hash })
+    return receiptOf(hash)
+  }
+
+  /**
+   * Waits until the transaction is in a block. viem's own wait misses a block that comes while it reads the one before, and then
+   * waits for one more, which does not come on a chain that makes a block for each transaction.
+   */
+  function receiptOf(hash: Hash) {
+    return until(async () => {
+      try {
+        return await reader.getTransactionReceipt({ hash })
+      } catch (error) {
+        if (error instanceof TransactionReceiptNotFoundError) return undefined
+        throw error
+      }
+    })
   }
 
   return {
@@ -79,12 +97,13 @@ export async function openEvmChain(network: EvmNetwork) {
     walletOf,
     openAccount,
     send,
+    receiptOf,
     /** Several calls of the token in one transaction. */
     async sendTogether(calls: { functionName: string; args: unknown[] }[]) {
       const bundle = calls.map((call) => ({ target: token, callData: encodeFunctionData({ abi: TOKEN_ABI, ...call }) }))
       const { abi } = compiled.MiniMulticall
       const call = { address: MULTICALL3, abi, functionName: 'tryAggregate', args: [true, bundle] } as const
-      return reader.waitForTransactionReceipt({ hash: await treasurer.writeContract(call) })
+      return receiptOf(await treasurer.writeContract(call))
     },
     mint: (to: Address, amount: bigint) => send('mint', [to, amount]),
     async balanceOf(address: Address): Promise<bigint> {

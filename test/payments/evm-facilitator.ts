@@ -77,9 +77,9 @@ export async function buildEvmScheme(chain: EvmChain) {
     verifyTypedData: (call) => wallet.verifyTypedData(call as Parameters<typeof wallet.verifyTypedData>[0]),
     writeContract: (call) => wallet.writeContract(call as Parameters<typeof wallet.writeContract>[0]),
     sendTransaction: (call) => wallet.sendTransaction(call),
-    waitForTransactionReceipt: async (call) => {
+    waitForTransactionReceipt: async ({ hash }) => {
       if (!rig.confirms) throw new Error('the block is not here yet')
-      return wallet.waitForTransactionReceipt(call)
+      return chain.receiptOf(hash)
     },
     getCode: (call) => wallet.getCode(call),
   })

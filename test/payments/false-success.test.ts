@@ -62,7 +62,7 @@ async function openLies(order: Purchase): Promise<Record<string, Deed>> {
   const failed = await chain
     .walletOf(bought.wallet)
     .sendTransaction({ to: chain.token, data: '0x12345678', gas: 100_000n })
-  await chain.reader.waitForTransactionReceipt({ hash: failed })
+  await chain.receiptOf(failed)
   return {
     'the transaction of another request': claims(theirs, { payer: order.wallet.address }),
     'the same again, in capitals': claims(`0x${theirs.slice(2).toUpperCase()}`),
