@@ -228,6 +228,9 @@ export class UnavailableError extends Error {
 export const EFFECT_UNKNOWN =
   'It is not known whether this call had an effect. Repeat it, with the same Idempotency-Key where it has one.'
 
+/** The beginning of the message where Postgres has a full disk. It lasts until the operator has freed space, not for seconds. */
+export const STORAGE_FULL = 'The storage of this service is full.'
+
 function answerUnavailable({ code, message }: UnavailableError): AppError {
   return new AppError(code, `${message} ${EFFECT_UNKNOWN}`, { headers: retrySoon() })
 }
@@ -288,15 +291,19 @@ export function publicError(error: unknown) {
  * freed space.
  */
 export function isOutOfRoom(error: unknown): boolean {
-  return (
-    error instanceof Error && 'code' in error && typeof error.code === 'string' && /^53[0-9A-Z]{3}$/.test(error.code)
-  )
+  return /^53[0-9A-Z]{3}$/.test(sqlState(error))
+}
+
+function sqlState(error: unknown): string {
+  return error instanceof Error && 'code' in error && typeof error.code === 'string' ? error.code : ''
 }
 
 function asAppError(error: unknown): AppError {
   if (error instanceof AppError) return error
   if (error instanceof UnavailableError) return answerUnavailable(error)
-  if (isOutOfRoom(error))
-    return answerUnavailable(new UnavailableError('provider_unavailable', 'The database of the service has no space.'))
+  if (isOutOfRoom(error)) {
+    const message = sqlState(error) === '53100' ? STORAGE_FULL : 'The database of the service has no space.'
+    return answerUnavailable(new UnavailableError('provider_unavailable', message))
+  }
   return new AppError('internal_error', 'The service failed unexpectedly. Try again.')
 }

@@ -1,7 +1,7 @@
 // The page that a browser gets where another caller gets an error in JSON.
 import { type Html, html } from '../../client/page/html.ts'
 import { Facts, Notice } from '../../client/page/parts.ts'
-import { EFFECT_UNKNOWN } from '../errors.ts'
+import { EFFECT_UNKNOWN, STORAGE_FULL } from '../errors.ts'
 import { renderPage, type Site } from './layout.ts'
 
 export interface ShownError {
@@ -67,6 +67,7 @@ export function errorPage(site: Site, url: string, error: ShownError, sent?: Sen
 
 const HOME: Door = ['/', 'To the front page']
 const GUIDE: Door = ['/guide', 'Search the guide']
+const WHAT_WORKS: Door = ['/status', 'What works now']
 const LOOK_ELSEWHERE = 'Look for it from the front page, or search the guide.'
 
 /** @param isAsked the address has a query */
@@ -87,6 +88,13 @@ function wordsOf(error: ShownError, path: string, isAsked: boolean): Words {
     return { title, wrong: next, next, doors: [['/account', 'Open or make an account']], message }
   }
   const wrong = inWords(error)
+  if (isFull(error))
+    return {
+      title: FULL.title,
+      wrong: `${STORAGE_FULL} Nothing was charged.`,
+      next: FULL.next,
+      doors: [WHAT_WORKS, ['', 'Try again']],
+    }
   if (code === 'not_found') return { title, wrong, next: LOOK_ELSEWHERE, doors: [] }
   if (retryable) {
     const next = `Try again ${whenAgain(error.retryAfter)}. Nothing has to be changed.`
@@ -95,10 +103,7 @@ function wordsOf(error: ShownError, path: string, isAsked: boolean): Words {
       title,
       wrong,
       next,
-      doors: [
-        ['', 'Try again'],
-        ['/status', 'What works now'],
-      ],
+      doors: [['', 'Try again'], WHAT_WORKS],
     }
   }
   if (status !== 400)
@@ -129,9 +134,10 @@ function wordsOfSent(error: ShownError, path: string, { form, isPage, isTooLong 
     }
   const title = code === 'forbidden' ? 'That is not allowed' : (TITLES[status] ?? 'It did not work')
   const wrong = message.replace(EFFECT_UNKNOWN, 'It is not known whether the form had an effect.')
+  if (isFull(error)) return { title: FULL.title, wrong, next: FULL.next, doors: [WHAT_WORKS, ...doors] }
   if (retryable) {
     const next = `Go back in your browser: ${STILL_THERE}. Send it again ${whenAgain(retryAfter)}; nothing has to be changed.`
-    return { title, wrong, next, doors: [...doors, ['/status', 'What works now']] }
+    return { title, wrong, next, doors: [...doors, WHAT_WORKS] }
   }
   const isUnread = code === 'invalid_request' || code === 'unsupported_media_type'
   return {
@@ -141,6 +147,13 @@ function wordsOfSent(error: ShownError, path: string, { form, isPage, isTooLong 
     doors,
   }
 }
+
+/** No time can be named: a person has to act first. */
+const FULL = {
+  title: 'The storage is full',
+  next: 'The operator of the service has to free space; until then the same happens again. Nothing has to be changed at your end.',
+}
+const isFull = ({ message }: ShownError) => message.startsWith(STORAGE_FULL)
 
 const STILL_THERE = 'it may still have what you wrote'
 

@@ -22,7 +22,9 @@ t.test('a full disk of the database gives a retryable 503, and is not logged as 
   const refused = await system.ask({ key })
   t.equal(refused.status, 503)
   t.match(refused.headers.get('retry-after'), /^[1-4]$/)
-  t.match(await refused.json(), { error: { code: 'provider_unavailable', retryable: true } })
+  t.match(await refused.json(), {
+    error: { code: 'provider_unavailable', message: /^The storage of this service is full\. /, retryable: true },
+  })
   await room('verification_requests')
 
   await full('accounts')

@@ -7,7 +7,7 @@ import { buildAssets } from '../../client/page/build.ts'
 import { html } from '../../client/page/html.ts'
 import { Badge, Code, Facts, Field, Figures, Notice, Table } from '../../client/page/parts.ts'
 import { Strip } from '../../client/page/strip.ts'
-import { UnavailableError } from '../../server/errors.ts'
+import { publicError, UnavailableError } from '../../server/errors.ts'
 import { errorPage } from '../../server/pages/error-page.ts'
 import { openSite, renderPage } from '../../server/pages/layout.ts'
 import { Plot } from '../../server/pages/plot.ts'
@@ -70,6 +70,31 @@ t.test(
     t.match(errorPage(site, '/try', limited), 'Try again in 5 hours.')
   },
 )
+
+t.test('a full storage is not said to pass in seconds: its operator has to act', async (t) => {
+  await using full = await system.openTwin()
+  const { db } = full.api
+  const failure = Object.assign(new Error('could not extend file'), { code: '53100' })
+  full.api.db = new Proxy(db, { get: () => () => Promise.reject(failure) })
+  const answer = await fetch(new URL('/chain', full.address), { headers: { accept: BROWSER } })
+  full.api.db = db
+  t.equal(answer.status, 503)
+  t.match(answer.headers.get('retry-after'), /^[1-4]$/)
+  const page = await answer.text()
+  t.match(page, '<h1>The storage is full</h1>')
+  t.match(page, '<p>The storage of this service is full. Nothing was charged.</p>')
+  t.match(page, /What next<\/dt><dd><bdi>The operator of the service has to free space/)
+  t.match(page, /<p class="actions"><a class="button" href="\/status">What works now<\/a>/)
+  t.notMatch(page, 'seconds')
+
+  const site = await openSite({ baseUrl: system.service.address })
+  const error = { status: 503, ...publicError(failure).error, retryAfter: '3' }
+  const sent = errorPage(site, '/checkout/x', error, { form: '', isPage: true, isTooLong: false })
+  t.match(sent, '<p>The storage of this service is full. It is not known whether the form had an effect.</p>')
+  t.match(sent, /What next<\/dt><dd><bdi>The operator of the service has to free space/)
+  t.match(sent, 'href>Back to the form</a>')
+  t.notMatch(sent, 'seconds')
+})
 
 t.test('no notice has a tone that a verdict has', async (t) => {
   const root = join(import.meta.dirname, '../..')
