@@ -1,6 +1,6 @@
 // Reads and replaces the files that are named on the command line, and checks beforehand what will be written; `-` is standard input.
 import { constants, createReadStream } from 'node:fs'
-import { access, open, readFile, rename, rm, stat, writeFile } from 'node:fs/promises'
+import { access, lstat, open, readFile, rename, rm, stat, writeFile } from 'node:fs/promises'
 import { dirname, join, resolve } from 'node:path'
 import { buffer } from 'node:stream/consumers'
 import { UsageError } from '../arguments.ts'
@@ -78,6 +78,11 @@ export async function replaceFile(path: string, bytes: Uint8Array | string, mode
   })
 }
 
+/** Writes a file that is not there yet. A UsageError where it is, or cannot be written. */
+export function writeNew(path: string, bytes: Uint8Array | string, mode?: number): Promise<void> {
+  return readable(path, () => writeFile(path, bytes, { flag: 'wx', mode }))
+}
+
 async function writeSynced(path: string, bytes: Uint8Array | string, mode: number): Promise<void> {
   await using handle = await open(path, 'w', mode)
   await handle.writeFile(bytes)
@@ -87,7 +92,7 @@ async function writeSynced(path: string, bytes: Uint8Array | string, mode: numbe
 
 /**
  * Throws a UsageError if one of the files could not be replaced, or a budget could not be kept in it. Nothing is left of the check.
- * A command that may pay calls this, or one of the two below, for each file before it pays.
+ * A command that may pay calls this, or one of the three below, for each file before it pays.
  */
 export function checkReplaceable(...paths: (string | undefined)[]): Promise<void> {
   return checkEach(paths, tryReplacing)
@@ -96,6 +101,18 @@ export function checkReplaceable(...paths: (string | undefined)[]): Promise<void
 /** The same for files that are written or continued in their place. */
 export function checkWritable(...paths: (string | undefined)[]): Promise<void> {
   return checkEach(paths, tryWriting)
+}
+
+/** The same for files that must not be there yet. */
+export function checkNew(...paths: (string | undefined)[]): Promise<void> {
+  return checkEach(paths, async (path) => {
+    await tryMaking(path)
+    const isThere = await lstat(path).then(
+      () => true,
+      () => false,
+    )
+    if (isThere) throw Object.assign(new Error('it exists, and is not replaced'), { code: 'EEXIST', syscall: 'open' })
+  })
 }
 
 /** The same for a folder in which files will be made. It need not be there yet. */

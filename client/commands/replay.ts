@@ -1,6 +1,5 @@
 // `countersign replay`: redoes a verification offline, from the package of evidence and the result. One line for each step.
 import { existsSync } from 'node:fs'
-import { writeFile } from 'node:fs/promises'
 import { checkVerifierKey, MissingError, readTree, UsageError, visible } from '../arguments.ts'
 import { readVerifierKey } from '../chain/checkpoint.ts'
 import {
@@ -17,7 +16,7 @@ import { openTimestampVerifier } from '../timestamp.ts'
 import type { PinnedKey } from '../verification.ts'
 import { certificateCheck } from './certificate-check.ts'
 import { command } from './command.ts'
-import { readInput } from './files.ts'
+import { checkNew, readInput, writeNew } from './files.ts'
 import { json, paint, print } from './output.ts'
 import { ownVersion } from './own-version.ts'
 import { PINS, readTrusted } from './pins.ts'
@@ -67,14 +66,15 @@ digests, the receipts and the outcome of each step. A person completes and signs
     const keys = await readTrusted(options)
     checkVerifierKey(options.vkey)
     if (packageFile === '-' && resultFile === '-') throw new UsageError('Standard input is either package or result.')
+    const { statement } = options
+    if (statement !== undefined && existsSync(statement))
+      throw new UsageError(`${statement} exists, and a statement replaces no file.`)
+    await checkNew(statement)
     const [packaged, result] = [await readInput(packageFile), await readInput(resultFile)]
     if (isArchive(result) && !isArchive(packaged))
       throw new UsageError(
         `The two are swapped: ${resultFile} is a package, and ${packageFile} is not. It is: countersign replay ${resultFile} ${packageFile}`,
       )
-    const { statement } = options
-    if (statement !== undefined && existsSync(statement))
-      throw new UsageError(`${statement} exists, and a statement replaces no file.`)
     const document = result.toString()
     const replayed = await replayPackage(packaged, result, {
       keys,
@@ -86,6 +86,7 @@ digests, the receipts and the outcome of each step. A person completes and signs
       timestamps: await stampsOf(options['timestamp-ca']),
       verdictCheck: (given) => verdictOf(given, document, options.weights),
     } satisfies ReplayOptions)
+    // A statement may already be signed, so no file is replaced.
     if (statement !== undefined) await writeNew(statement, writeStatement(replayed, ownSoftware()))
     const { ok, differs, steps } = replayed
     if (options.json) print(json({ ok, steps }))
@@ -132,15 +133,6 @@ async function verdictOf({ methodology_version }: PurchaseResult, document: stri
       `another assessor gave the verdict (${methodology_version}); only that of the local verifier can be made again`,
     )
   return orMissing(() => recompute(document, weights))
-}
-
-/** A statement may already be signed, so no file is replaced. */
-async function writeNew(file: string, text: string): Promise<void> {
-  try {
-    await writeFile(file, text, { flag: 'wx' })
-  } catch (cause) {
-    throw new UsageError(`Cannot write ${file}: ${(cause as Error).message}`, { cause })
-  }
 }
 
 const ownSoftware = () => ({

@@ -1,11 +1,10 @@
 // `countersign keys`, `ask` and `recover`: the keys of a service, the terms of a verification, and a stored result.
-import { writeFile } from 'node:fs/promises'
 import { readUrl, UsageError, visible } from '../arguments.ts'
 import { Countersign, CountersignError, createIdempotencyKey } from '../client.ts'
 import type { PurchaseResult } from '../result.ts'
 import { command } from './command.ts'
 import { fetchEvidence } from './evidence.ts'
-import { readable, readInput } from './files.ts'
+import { checkNew, readInput, writeNew } from './files.ts'
 import { json, note, print } from './output.ts'
 
 export const keys = command({
@@ -51,13 +50,15 @@ export const recover = command({
   async run([baseUrl = '', requestId = ''], { token, evidence }) {
     if (token === undefined) throw new UsageError('recover needs --token FILE, which holds the recovery token.')
     const service = new Countersign({ baseUrl: readUrl(baseUrl) })
+    await checkNew(evidence)
     const recoveryToken = (await readInput(token)).toString().trim()
     const { bytes, result } = await service.recover<PurchaseResult>(requestId, recoveryToken)
+    print(bytes)
     if (evidence !== undefined) {
       const data = await fetchEvidence(readUrl(baseUrl), { ...result, request_id: requestId }, recoveryToken)
-      await readable(evidence, () => writeFile(evidence, data, { flag: 'wx', mode: 0o600 }))
+      await writeNew(evidence, data, 0o600)
     }
-    return print(bytes)
+    return 0
   },
 })
 

@@ -1,5 +1,6 @@
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
+import { existsSync, readdirSync } from 'node:fs'
 import { mkdtemp, open, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -342,6 +343,36 @@ t.test('recover prints the bytes of the paid result, and reads the token from a 
   t.equal(stdout, RESULT_BYTES.toString())
   t.equal(received[0]?.headers.authorization, `Bearer ${TOKEN}`)
   t.equal((await run(['recover', baseUrl, REQUEST_ID])).code, 2)
+})
+
+t.test('recover finds a path for the evidence that cannot be used before it asks the service', async (t) => {
+  const { baseUrl, received } = await play(t)
+  const there = join(files, 'there.wacz')
+  await writeFile(there, 'kept')
+  const cases = [
+    [there, `Cannot use ${there}: it exists, and is not replaced\n`],
+    [files, `Cannot use ${files}: it exists, and is not replaced\n`],
+    [join(files, 'none/e.wacz'), `Cannot use ${files}/none/e.wacz: ENOENT: no such file or directory\n`],
+    [join(there, 'e.wacz'), `Cannot use ${there}/e.wacz: ENOTDIR: not a directory\n`],
+    ['', 'The name of a file or folder is empty.\n'],
+  ] as const
+  for (const [evidence, message] of cases) {
+    const args = ['recover', baseUrl, REQUEST_ID, '--token', '-', '--evidence', evidence]
+    const { code, stdout, stderr } = await run(args, TOKEN)
+    t.same([code, stdout], [2, ''], evidence)
+    t.ok(stderr.includes(message), stderr)
+  }
+  t.same(received, [])
+  t.same([await readFile(there, 'utf8'), readdirSync(files).filter((name) => name.endsWith('.new'))], ['kept', []])
+})
+
+t.test('recover prints the result even if there is no evidence of it', async (t) => {
+  const { baseUrl } = await play(t, complete(), refuse(404, 'evidence_not_found'))
+  const evidence = join(files, 'missing.wacz')
+  const ran = await run(['recover', baseUrl, REQUEST_ID, '--token', '-', '--evidence', evidence], TOKEN)
+  t.same([ran.code, ran.stdout], [1, RESULT_BYTES.toString()])
+  t.match(ran.stderr, /^evidence_not_found: /)
+  t.notOk(existsSync(evidence))
 })
 
 t.test('cite prints every format, for people and as JSON', async (t) => {

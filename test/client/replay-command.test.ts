@@ -95,7 +95,11 @@ t.test('wrong usage: exit 2', async (t) => {
     [[...paths, '--pin', pin, '--vkey', 'x'], /x is not of the form/],
     [[...paths, '--keys', foreign], /The vkey of key 2 in --keys is of another key/],
     [[...paths, '--pin', pin, '--statement', keys], /keys\.json exists, and a statement replaces no file/],
-    [[...paths, '--pin', pin, '--statement', join(folder, 'none/a.md')], /Cannot write .*none/],
+    [[...paths, '--pin', pin, '--statement', join(folder, 'none/a.md')], /Cannot use .*none\/a\.md: ENOENT/],
+    [
+      ['no.wacz', 'no.json', '--pin', pin, '--statement', join(folder, 'none/a.md')],
+      /Cannot use .*none\/a\.md: ENOENT/,
+    ],
   ]
   for (const [args, words] of cases) {
     const { code, stderr, stdout } = await countersign(['replay', ...args])
