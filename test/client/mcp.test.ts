@@ -1,7 +1,10 @@
 // `countersign mcp` over standard input and output, with the stock clients of both SDKs, against the whole service: what is bought and
 // what it answers, questions to a person, the budget under parallel calls and kills, and the free tools.
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { createInterface } from 'node:readline'
 import { Client, type VersionNegotiationOptions } from '@modelcontextprotocol/client'
 import { StdioClientTransport } from '@modelcontextprotocol/client/stdio'
 import { Client as ClientV1 } from '@modelcontextprotocol/sdk/client/index.js'
@@ -267,6 +270,36 @@ t.test('the free tools', async (t) => {
   ] as const)
     t.match(await bare.call(name, args), { isError: true, content: [{ text: /countersign account register NAME/ }] })
   t.match(await bare.call('verify_receipt', { attestation }), { isError: true, content: [{ text: /no key/i }] })
+})
+
+t.test('a line that is no message gets an error of JSON-RPC, and the next one its answer', async (t) => {
+  const server = spawn(process.execPath, [CLI, 'mcp', '--service', gateway.baseUrl, '--journal', path('lines')], {
+    env: BARE_ENV,
+    stdio: ['pipe', 'pipe', 'inherit'],
+  })
+  t.teardown(() => server.kill())
+  const lines = createInterface({ input: server.stdout })[Symbol.asyncIterator]()
+  const ask = async (...chunks: (string | Buffer)[]) => {
+    for (const chunk of chunks) server.stdin.write(chunk)
+    return JSON.parse(String((await lines.next()).value))
+  }
+  const refused = (code: number, id: unknown = null) => ({ jsonrpc: '2.0', error: { code, message: String }, id })
+  const ping = { jsonrpc: '2.0', id: 7, method: 'ping' }
+  const secret = 'sk-a-secret'
+  const broken = await ask(`{"jsonrpc": ${secret}\n`)
+  t.match(broken, refused(-32_700))
+  t.notMatch(JSON.stringify(broken), secret)
+  t.match(await ask('in two', ' pieces\r\n'), refused(-32_700))
+  for (const text of ['1', 'null', '[]', JSON.stringify([ping]), '{"id":3}'])
+    t.match(await ask(`${text}\n`), refused(-32_600), text)
+  t.match(await ask(`${JSON.stringify({ ...ping, jsonrpc: '1.0' })}\n`), refused(-32_600, 7))
+  // A broken answer and blank lines get none.
+  t.match(await ask('{"id":3,"result":1}\n\n \r\n', `${JSON.stringify(ping)}\n`), { id: 7, result: {} })
+  const cut = Buffer.from(`${JSON.stringify({ ...ping, id: '\u00e9' })}\n`)
+  t.match(await ask(cut.subarray(0, cut.indexOf(0xa9)), cut.subarray(cut.indexOf(0xa9))), { id: '\u00e9', result: {} })
+  server.stdin.end()
+  t.same(await once(server, 'close'), [0, null])
+  t.ok((await lines.next()).done)
 })
 
 t.test('wrong usage, and the wallet in no output', async (t) => {

@@ -12,11 +12,13 @@ import { UsageError } from '../../arguments.ts'
 import { CountersignError } from '../../client.ts'
 import { explained } from '../buy/buying.ts'
 import { fromEnvironment } from '../environment.ts'
+import { print } from '../output.ts'
 import { Purse, type PurseOptions } from '../purchasing.ts'
 import { readApiKey, serviceUrl } from '../toolkit.ts'
 import { Trust } from '../trust.ts'
 import { buildChecks } from './checks.ts'
 import { buildPaidTool } from './purchase.ts'
+import { refuseLines } from './refusals.ts'
 import { failed, type McpTool, type ToolContext, type ToolOutcome } from './tool.ts'
 
 export interface McpOptions extends PurseOptions {
@@ -41,7 +43,10 @@ async function run(options: McpOptions): Promise<number> {
   const tools = [buildPaidTool(purse, options), ...buildChecks({ service, apiKey, trust })]
   const closed = new Promise<void>((resolve) => process.stdin.once('close', resolve).once('end', resolve))
   const handle = serveStdio(() => buildServer(tools))
+  const onLines = refuseLines(print)
+  process.stdin.on('data', onLines)
   await closed
+  process.stdin.off('data', onLines)
   await handle.close()
   return 0
 }
