@@ -23,7 +23,7 @@ type Then = (page: Page, world: World) => Promise<unknown>
 type Place = 'local' | 'literal' | 'empty' | 'away' | 'closed' | 'limited'
 
 /** Milliseconds, on a machine that is busy with other work. */
-const PATIENCE_MS = 60_000
+export const PATIENCE_MS = 60_000
 export const inOrder =
   (...all: Then[]): Then =>
   async (page, world) => {

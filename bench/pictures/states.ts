@@ -1,6 +1,7 @@
 // Every state of every page: words that it must show, so that no picture shows another state than its name says, and how it is
 // brought about.
 import { pathToFileURL } from 'node:url'
+import { issueResult, keys as issuerKeys } from '../../test/client/issuer.ts'
 import {
   bought,
   click,
@@ -8,6 +9,7 @@ import {
   inOrder,
   LOG,
   look,
+  PATIENCE_MS,
   pin,
   press,
   receipt,
@@ -31,6 +33,14 @@ const [genuine, lease, alert] = [vectors('result'), vectors('lease'), vectors('a
 const genuineText = () => JSON.stringify(genuine.cases[0].result)
 const headersOf = (headers: object) => Object.entries(headers).map(([name, value]) => `${name}: ${value}\n`)
 const alertText = () => `${headersOf(alert.cases[0].headers).join('')}\n${alert.cases[0].body}`
+
+/** Signed with another verdict than the verifier gives. */
+const signedOtherwise = (text: string) => {
+  const { receipt: _, ...bought } = JSON.parse(text)
+  const evidence = bought.evidence.map((item: object) => ({ ...item, stance: 'contradicts' }))
+  const result = (draft: object) => Object.assign(draft, bought, { claim_support: 'contradicts', evidence })
+  return JSON.stringify(issueResult({ result }))
+}
 
 export const STATES: Readonly<Record<string, State>> = {
   ...OWNED,
@@ -136,9 +146,17 @@ export const STATES: Readonly<Record<string, State>> = {
     recompute('.recomputation .progress:not(:empty)', (page) => page.context().route('**/*.onnx', () => {})),
   ],
   'verify-recomputed': [/The same\./, recompute('.recomputed')],
+  'verify-recomputation-differs': [
+    /another when made again[\s\S]*Keep the file/,
+    inOrder(
+      verify(bought('supports', signedOtherwise), { pins: issuerKeys }),
+      press('Recompute the verdict'),
+      wait('.recomputed', 4 * PATIENCE_MS),
+    ),
+  ],
   'verify-recomputation-failed': [
     /could not be recomputed/,
-    recompute('.recomputation .problem', (page) =>
+    recompute('.recomputation .notice', (page) =>
       page
         .context()
         .route('**/model/*.json', async (it) =>

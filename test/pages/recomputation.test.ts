@@ -7,6 +7,7 @@ import { VERDICT_WORDS } from '../../client/verdict-words.ts'
 import type { CompletedResult } from '../../server/interface/result.ts'
 import { settings } from '../../workers/assessment/local/weights.ts'
 import { noBrowser, overflow, picture, seriousFindings, sharedBrowser, shown, visit } from '../browser.ts'
+import { issueResult, KEY_ID, pubkeyHex } from '../client/issuer.ts'
 import { payingFetch, startSystem } from '../system.ts'
 import { until } from '../until.ts'
 import { readVerdictVectors } from '../vectors/verdict.ts'
@@ -114,6 +115,41 @@ t.test('in a browser', { skip: noBrowser }, async (t) => {
     await page.setViewportSize({ width: 1440, height: 900 })
   })
 
+  await t.test('a signed verdict that differs: the head says so, what it means, and what to do', async (t) => {
+    const { receipt: _, ...bought } = result
+    const evidence = bought.evidence.map((item) => ({ ...item, stance: 'contradicts' }))
+    const wrong = issueResult({
+      result: (draft) => Object.assign(draft, bought, { claim_support: 'contradicts', evidence }),
+    })
+    await using opened = await visit(await sharedBrowser(), system.url('/verify'))
+    const { page, complaints } = opened
+    await page.click('.pins > summary')
+    await page.fill('#pins', `${KEY_ID}:${pubkeyHex}`)
+    await page.locator('#pins').blur()
+    await check(page, wrong)
+    t.match(await shown(page, '.outcome-line'), /^Genuine: all \d+ checks passed\./)
+    const colourOf = (selector: string) => page.locator(selector).evaluate((one) => getComputedStyle(one).color)
+    t.not(await colourOf('#verdict'), await colourOf('.claimed'), 'before, the verdict has its colour')
+    t.match(await recompute(page), /Not the same\./)
+    const report = (await shown(page, '.report')).replaceAll(/\s+/g, ' ')
+    t.match(report, /^Signed, but its verdict is another when made again The signature is real: .*says otherwise/)
+    t.match(
+      report,
+      /Do not rely on the verdict.* Keep the file as it is.* --recompute.* send the file to the operator of/,
+    )
+    t.match(await shown(page, '.outcome-line'), /^The signature holds: all \d+ checks passed\. .* not the same\./)
+    t.equal(await page.evaluate(() => document.activeElement?.tagName), 'H2', 'the head is read next')
+    t.equal(await colourOf('#verdict'), await colourOf('.claimed'), 'the verdict has no colour')
+    t.equal(
+      await page.getByRole('link', { name: 'How a verdict is recomputed' }).getAttribute('href'),
+      system.url('/guide/auditing#recompute-a-verdict'),
+    )
+    t.same(await seriousFindings(page), [])
+    await page.setViewportSize({ width: 360, height: 740 })
+    t.equal(await overflow(page), 0)
+    t.same(complaints, [])
+  })
+
   await t.test('the logits are those of the published vectors, to the bit', async (t) => {
     const [vector] = readVerdictVectors().cases
     if (!vector) throw new Error('no vectors')
@@ -147,11 +183,16 @@ t.test('in a browser', { skip: noBrowser }, async (t) => {
     })
     await check(page, result)
     await page.getByRole('button', { name: 'Recompute the verdict' }).click()
-    await page.waitForSelector('.recomputation .problem', PATIENCE)
-    t.match(
-      await shown(page, '.recomputation'),
-      /It could not be recomputed: \/model\/\w+\.json is not what the service says it is/,
+    await page.waitForSelector('.recomputation .notice', PATIENCE)
+    const said = (await shown(page, '.recomputation')).replaceAll(/\s+/g, ' ')
+    t.match(said, /It could not be recomputed\. \/model\/\w+\.json is not what the service says it is/)
+    t.match(said, /That says nothing about the verdict.*Try again.*countersign verify result\.json .* --recompute/)
+    t.equal(
+      await page.locator('.recomputation :is(.problem, .tone-bad)').count(),
+      0,
+      'it looks like no fault of the result',
     )
+    t.match(await shown(page, '.outcome-line'), /could not be made again here/)
     t.equal(await page.locator('.recomputed').count(), 0)
     t.same(await seriousFindings(page), [])
     await picture(page, 'recomputation-refused-1440-dark')

@@ -31,6 +31,8 @@ export interface ResultCardProps {
   id?: string
   /** False for a file that was changed or whose key is unknown: then its verdict has no colour, and is said to be the file's. */
   isProved?: boolean
+  /** It is proved, but its verdict differs when made again: then the verdict has no colour either. */
+  differs?: boolean
   /** False for an example whose page is nowhere: then nothing links to it. */
   isReachable?: boolean
   /** Of a changed file. */
@@ -46,6 +48,7 @@ export function ResultCard({
   accuracy,
   id = 'verdict',
   isProved = true,
+  differs = false,
   isReachable = true,
   marks,
   outcome,
@@ -53,7 +56,7 @@ export function ResultCard({
 }: ResultCardProps): Html {
   const { claims, overview, shared_flags } = result
   const isSeveral = claims.length > 1
-  return html`<article class=${isProved ? 'result-card' : 'result-card unproved'} aria-labelledby=${isSeveral ? `${id}-all` : id}>
+  return html`<article class=${isProved && !differs ? 'result-card' : 'result-card unproved'} aria-labelledby=${isSeveral ? `${id}-all` : id}>
     ${marks?.card && html`<${Mark} title="Changed">${marks.card}<//>`}
     ${
       isSeveral &&
@@ -65,7 +68,7 @@ export function ResultCard({
       (
         one,
         n,
-      ) => html`<${Claim} key=${n} id=${n === 0 ? id : `${id}-${n + 1}`} claim=${one} isProved=${isProved} isReachable=${isReachable}
+      ) => html`<${Claim} key=${n} id=${n === 0 ? id : `${id}-${n + 1}`} claim=${one} isProved=${isProved} differs=${differs} isReachable=${isReachable}
         isChanged=${marks !== undefined} verdictMark=${marks?.verdicts.get(n)} readingMark=${marks?.readings.get(n)} outcome=${!isSeveral && outcome}>
         ${isProved && !isSeveral && isSaying(one) && html`<p class="limit">${LIMIT}</p>`}<//>`,
     )}
@@ -86,6 +89,7 @@ interface ClaimProps {
   id: string
   claim: CardClaim
   isProved: boolean
+  differs: boolean
   isReachable: boolean
   /** Then each quote that does not hold is marked. */
   isChanged: boolean
@@ -99,13 +103,25 @@ interface ClaimProps {
 
 /** One claim with its verdict. */
 function Claim(props: ClaimProps): Html {
-  const { id, claim: one, isProved, isReachable, isChanged, verdictMark, readingMark, outcome, children } = props
+  const {
+    id,
+    claim: one,
+    isProved,
+    differs,
+    isReachable,
+    isChanged,
+    verdictMark,
+    readingMark,
+    outcome,
+    children,
+  } = props
   const { claim, claim_as_read, claim_support, head, explanation, risk_flags } = one
   const passages = passagesOf(one)
   const known = Object.hasOwn(VERDICT_WORDS, claim_support) ? claim_support : 'unknown'
   return html`<section class=${`claim verdict-${known}`} aria-labelledby=${id}>
     <header>
       ${!isProved && html`<p class="kicker">The file says, which is not proved:</p>`}
+      ${differs && html`<p class="kicker">Signed, but not the same when made again:</p>`}
       <h2 id=${id} tabindex="-1"><span class="sign" aria-hidden="true">${SIGNS[known]}</span>${head}</h2>
       ${verdictMark && html`<${Mark} title="Not a verdict of this service">${verdictMark}<//>`}
       <p class="claimed"><span class="label">Claim:</span> <bdi>“${claim}”</bdi></p>

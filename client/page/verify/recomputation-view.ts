@@ -5,11 +5,14 @@ import { useEffect, useState } from 'preact/hooks'
 import type { Check } from '../../checks.ts'
 import { compareVerdicts, type Recomputable, recomputableIn } from '../../recomputation.ts'
 import { type Html, html } from '../html.ts'
-import { Badge, Table } from '../parts.ts'
+import { Badge, Code, Notice, Table } from '../parts.ts'
 import { WORKER_POLICY } from '../policy.ts'
 import type { Report } from './examine.ts'
 import { megabytes } from './megabytes.ts'
 import type { RecomputationNews, RecomputationTask, ServedVerifier } from './served-verifier.ts'
+
+/** How a verdict that was made again compares with the one in the file; `undone`: it could not be made. */
+export type Again = 'same' | 'differs' | 'undone'
 
 export interface RecomputationProps {
   report: Report
@@ -17,10 +20,12 @@ export interface RecomputationProps {
   verifier: ServedVerifier | null
   /** Host of the service. */
   host: string | null
+  /** Called when the verdict was made again, or could not be. */
+  onAgain(again: Again): void
 }
 
 /** Nothing for what holds no verdict of a local verifier. */
-export function RecomputationView({ report, verifier, host }: RecomputationProps): Html {
+export function RecomputationView({ report, verifier, host, onAgain }: RecomputationProps): Html {
   const given = recomputableIn(report.value)
   if (typeof given === 'string') return null
   return html`<section class="recomputation" aria-labelledby="recompute">
@@ -32,21 +37,20 @@ export function RecomputationView({ report, verifier, host }: RecomputationProps
         : given.procedure !== verifier.procedure
           ? html`<p>Other weights gave this verdict: it names <code>${given.procedure}</code>, and ${host} offers${' '}
             <code>${verifier.procedure}</code>.</p>`
-          : html`<${Recomputing} given=${given} isChanged=${report.status === 'bad'} verifier=${verifier} host=${host} />`
+          : html`<${Recomputing} given=${given} isChanged=${report.status === 'bad'} verifier=${verifier} host=${host} onAgain=${onAgain} />`
     }
   </section>`
 }
 
-interface RecomputingProps {
+interface RecomputingProps extends Pick<RecomputationProps, 'host' | 'onAgain'> {
   given: Recomputable
   isChanged: boolean
   verifier: ServedVerifier
-  host: string | null
 }
 
 type State = 'offered' | RecomputationNews
 
-function Recomputing({ given, isChanged, verifier, host }: RecomputingProps): Html {
+function Recomputing({ given, isChanged, verifier, host, onAgain }: RecomputingProps): Html {
   const [state, setState] = useState<State>('offered')
   const [worker, setWorker] = useState<Worker | null>(null)
   useEffect(() => () => worker?.terminate(), [worker])
@@ -54,11 +58,15 @@ function Recomputing({ given, isChanged, verifier, host }: RecomputingProps): Ht
     const started = startWorker(verifier.worker)
     const end = (news: RecomputationNews) => {
       setState(news)
+      if ('progress' in news) return
       // It holds hundreds of megabytes.
-      if (!('progress' in news)) started.terminate()
+      started.terminate()
+      onAgain('problem' in news ? 'undone' : compareVerdicts(given, news.assessments).ok ? 'same' : 'differs')
     }
     started.addEventListener('message', ({ data }: MessageEvent<RecomputationNews>) => end(data))
-    started.addEventListener('error', () => end({ problem: 'The browser stopped the worker.' }))
+    started.addEventListener('error', () =>
+      end({ problem: 'The browser ended the program; it may have too little memory.' }),
+    )
     const claims = given.verdicts.map(({ claim }) => claim)
     started.postMessage({ verifier, text: given.text, claims } satisfies RecomputationTask)
     setWorker(started)
@@ -74,14 +82,49 @@ function Recomputing({ given, isChanged, verifier, host }: RecomputingProps): Ht
     ${isChanged && html`<p>The file is not genuine. The verdict is made for what the file holds now.</p>`}
     ${
       (state === 'offered' || 'problem' in state) &&
-      html`<p class="actions"><button type="button" class=${isChanged ? 'quiet' : undefined} onClick=${begin}>Recompute the verdict</button></p>`
+      html`<p class="actions"><button type="button" class=${isChanged ? 'quiet' : undefined} onClick=${begin}>${state === 'offered' ? 'Recompute the verdict' : 'Try again'}</button></p>`
     }
     <p role="status" class="progress">${state !== 'offered' && 'progress' in state && `${state.progress} …`}</p>
     <div aria-live="polite">
-      ${state !== 'offered' && 'problem' in state && html`<p class="problem">It could not be recomputed: ${state.problem}</p>`}
+      ${state !== 'offered' && 'problem' in state && html`<${Undone} problem=${state.problem} />`}
       ${state !== 'offered' && 'assessments' in state && html`<${Outcome} given=${given} found=${state.assessments} isChanged=${isChanged} />`}
     </div>`
 }
+
+function Undone({ problem }: { problem: string }): Html {
+  return html`<${Notice} title="It could not be recomputed.">${problem} That says nothing about the verdict, and nothing about the
+      signature.<//>
+    <p>Try again above, or make it on another computer, where the command line does the same:</p>
+    <${Code} label="Make the verdict again" text=${COMMAND} />`
+}
+
+const COMMAND = 'countersign verify result.json --pin KEYID:HEX --recompute'
+
+/**
+ * Above a result whose signature holds, but not its verdict: what that means, and what to do.
+ * @param isKnown its key is pinned, or the service of this page publishes it
+ */
+export function Differs({ isKnown, service }: { isKnown: boolean; service: URL | null }): Html {
+  return html`<header class="standing tone-refuted">
+      <h2 tabindex="-1" ref=${focus}>${isKnown ? 'Signed, but its verdict is another when made again' : 'Its verdict is another when made again'}</h2>
+      <p>${isKnown && 'The signature is real: this verdict is what was signed. '}But the verifier that it names, run in this browser on the same text and the
+        same claim, says otherwise. They should agree to the letter.</p>
+    </header>
+    <div class="remedy">
+      <p>Do not rely on the verdict; the quotes and the text can still be read for themselves.</p>
+      <ol>
+        <li>Keep the file as it is. ${isKnown && 'Its signature shows who signed this verdict, and when.'}</li>
+        <li>Make the verdict again on another computer, to rule this browser out: <code>${COMMAND}</code>${
+          service &&
+          html`. <a href=${new URL('guide/auditing#recompute-a-verdict', service).href}>How a verdict is recomputed</a>`
+        }</li>
+        <li>If it differs there too, send the file to the operator of ${isKnown && service ? service.host : 'the service that signed it'}, with the
+          difference that is named below, under “Make the verdict again”.</li>
+      </ol>
+    </div>`
+}
+
+const focus = (heading: HTMLElement | null) => heading?.focus()
 
 interface OutcomeProps {
   given: Recomputable

@@ -20,13 +20,17 @@ export interface ReportProps {
   term?: Html
   /** What to do about what is not genuine, or is not checked here. */
   remedy?: Html
+  /** Of a verdict that was made again and differs: what stands above all else. */
+  differs?: Html
+  /** What is said of a verdict that was to be made again, after the count of the checks. */
+  again?: string
 }
 
 /**
  * Of a result that is proved, the verdict comes first and its proof last. Of any other, and of a changed one in particular, the reader
  * learns first why it is not proved.
  */
-export function ReportView({ report, service, term, remedy }: ReportProps): Html {
+export function ReportView({ report, service, term, remedy, differs, again = '' }: ReportProps): Html {
   const { status, facts, value } = report
   const result = useMemo(() => cardOf(value), [value])
   const isProved = status === 'good' || status === 'published'
@@ -37,9 +41,10 @@ export function ReportView({ report, service, term, remedy }: ReportProps): Html
   const marks = status === 'bad' ? changedParts(report.checks) : undefined
   const all = { source: result.source, evidence: result.claims.flatMap(({ evidence }) => evidence) }
   return html`<div class="report">
+    ${differs}
     ${!isProved && html`<${Standing} report=${report} service=${service} isFirst />`}${remedy}
-    <${ResultCard} result=${result} isProved=${isProved} marks=${marks} accuracy=${service && new URL('accuracy', service).href}
-      outcome=${isProved && html`<${Outcome} words=${`Genuine: ${outcomeOf(report)}`} link="What was proved" />`}>
+    <${ResultCard} result=${result} isProved=${isProved} differs=${isProved && Boolean(differs)} marks=${marks} accuracy=${service && new URL('accuracy', service).href}
+      outcome=${isProved && html`<${Outcome} words=${`${differs ? 'The signature holds' : 'Genuine'}: ${outcomeOf(report)} ${again}`.trim()} link="What was proved" />`}>
       <${WholeText} ...${all} mark=${marks?.text} />
       <footer class="proof">
         ${isProved ? html`<${Standing} report=${report} service=${service} />` : html`<h3>Its receipt, which is not proved</h3>`}

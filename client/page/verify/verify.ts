@@ -9,7 +9,7 @@ import { Pins, type Source, usePublishedKeys, useReport } from './checking.ts'
 import type { Report } from './examine.ts'
 import { InsteadOfReport, Replay } from './instead.ts'
 import { LEASES } from './lease-kinds.ts'
-import { RecomputationView } from './recomputation-view.ts'
+import { type Again, Differs, RecomputationView } from './recomputation-view.ts'
 import { ReportView } from './report-view.ts'
 import type { ServedVerifier } from './served-verifier.ts'
 import { TermView, useNow } from './term-view.ts'
@@ -35,6 +35,8 @@ function Verifier({ service, verifier, canTry }: VerifierProps) {
     progress,
   } = useReport({ source, pinned, published: published ?? null, kinds: LEASES }, isWaiting)
   const { report, now } = useNow(examined)
+  const [compared, setCompared] = useState<{ of: Report | null; again: Again } | null>(null)
+  const again = compared?.of === examined ? compared.again : null
   const [problem, setProblem] = useState('')
   const outcome = useRef<HTMLDivElement>(null)
   const take = async (given: () => Promise<Source> | Source) => {
@@ -61,13 +63,23 @@ function Verifier({ service, verifier, canTry }: VerifierProps) {
     <div ref=${outcome} class="outcome" aria-busy=${isBusy}>${
       report &&
       html`<${ReportView} report=${report} service=${service} term=${report.term && html`<${TermView} term=${report.term} now=${now} />`}
-          remedy=${html`<${Remedy} report=${report} service=${service} canTry=${canTry} />`} />
-        <${RecomputationView} report=${report} verifier=${verifier} host=${service?.host ?? null} />
+          remedy=${html`<${Remedy} report=${report} service=${service} canTry=${canTry} />`}
+          differs=${again === 'differs' && report.status !== 'bad' && html`<${Differs} isKnown=${report.status === 'good' || report.status === 'published'} service=${service} />`}
+          again=${again ? AGAIN[again] : ''} />
+        <${RecomputationView} report=${report} verifier=${verifier} host=${service?.host ?? null}
+          onAgain=${(found: Again) => setCompared({ of: examined, again: found })} />
         ${
           report.checks.length > 0 &&
           html`<p class="actions"><button type="button" class="quiet" onClick=${() => print()}>Print this report</button></p>`
         }`
     }</div>`
+}
+
+/** Beside the count of the checks, which the verdict is none of. */
+const AGAIN: Record<Again, string> = {
+  same: 'The verdict was made again here: the same.',
+  differs: 'The verdict was made again here: not the same.',
+  undone: 'The verdict could not be made again here.',
 }
 
 /** What to do about what is not genuine or not checked here, or about a request that failed. */
