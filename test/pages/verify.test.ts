@@ -345,10 +345,17 @@ t.test('in a browser', { skip: noBrowser }, async (t) => {
     const error = { code: 'source_http_status', message: 'The page answered 404.', retryable: false }
     const failed = { schema_version: '1.0.0', status: 'failed', error, request_id: randomUUID() }
     t.match(await check(page, JSON.stringify(failed)), /Nothing to verify/)
+    t.match(
+      await shown(page, '.facts'),
+      /This check could not be done\. It says nothing about the claim, and nothing was/,
+    )
     t.match(await shown(page, '.remedy'), /names neither the page nor the claim/)
     t.equal(await page.getByRole('link', { name: 'Check another page' }).getAttribute('href'), system.url('/try'))
     await check(page, JSON.stringify({ ...failed, error: { ...error, code: 'source_timeout', retryable: true } }))
-    t.equal(await page.getByRole('link', { name: 'Check it again' }).getAttribute('href'), system.url('/try'))
+    t.equal(
+      await page.getByRole('link', { name: 'Check it again: enter page and claim' }).getAttribute('href'),
+      system.url('/try'),
+    )
     t.match(await check(page, JSON.stringify({ ...failed, status: 'pending' })), /Being checked: nothing to verify yet/)
     t.equal(await page.locator('.remedy').count(), 0)
     t.match(await check(page, 'nonsense'), /It cannot be checked[\s\S]*not JSON/)

@@ -7,7 +7,7 @@ import type { Failure } from '../../error.ts'
 import type { PurchaseResult } from '../../result.ts'
 import { type Html, html } from '../html.ts'
 import { Facts, Notice } from '../parts.ts'
-import { CheckAgain } from '../try/check-again.ts'
+import { againUnknown, CheckAgain } from '../try/check-again.ts'
 import { Pins, usePublishedKeys, useReport } from '../verify/checking.ts'
 import { ReportView } from '../verify/report-view.ts'
 import type { PublishedKey } from '../verify/trust.ts'
@@ -101,10 +101,13 @@ const REFUSALS: Readonly<Record<number, Refusal>> = {
     meaning:
       'Results are deleted some time after they are completed; their receipts stay. A saved result can still be verified, and names the serial of its receipt.',
   },
-  422: { title: 'The verification failed.', meaning: 'Nothing was charged for it.' },
+  422: {
+    title: 'This check could not be done.',
+    meaning: 'It says nothing about the claim, neither for it nor against it. Nothing was charged.',
+  },
 }
 
-/** What follows of a failed verification. */
+/** What follows of a check that could not be done. */
 const FINAL = 'Asked again, this page ends in the same way: another page may bear on the claim.'
 const PASSING = 'The same may get an answer later.'
 
@@ -140,10 +143,10 @@ function WayOn({ failure, service }: { failure: Failure; service: URL }): Html {
   }</p>`
 }
 
-/** The words of the button to a new look; null where there is none. */
+/** The words of the button to a new look, of which neither the page nor the claim is known here; null where there is none. */
 function againAfter(status: number, retryable: boolean): string | null {
-  if (status === 422) return retryable ? 'Check it again' : 'Check another page'
-  return status === 404 || status === 410 ? 'Check the page again' : null
+  if (status === 422 && !retryable) return 'Check another page'
+  return [404, 410, 422].includes(status) ? againUnknown(canTry) : null
 }
 
 const LoadAgain = ({ children }: { children?: Html }): Html =>

@@ -18,3 +18,7 @@ export function CheckAgain({ service, canTry, question = {}, isQuiet = false, ch
   const href = canTry ? tryLink(new URL('try', service), question) : new URL('guide/buying', service).href
   return html`<a class=${isQuiet ? 'button quiet' : 'button'} href=${href}>${children}</a>`
 }
+
+/** What the button says where the question is not known: the form that it leads to is empty. */
+export const againUnknown = (canTry: boolean): string =>
+  canTry ? 'Check it again: enter page and claim' : 'Check it again'

@@ -79,13 +79,16 @@ function failureFacts({ status, request_id, error }: FailedAnswer): Fact[] {
       : error.retryable
         ? 'The same request may be sent again.'
         : 'The same request would end in the same way.'
+  // Only a verification has an id.
+  const isCheck = status === 'failed' && request_id !== undefined
   return [
-    ['Meaning', ANSWER_WORDS[status ?? ''] ?? 'The service refused the call.'],
+    ['Meaning', isCheck ? UNCHECKED : (ANSWER_WORDS[status ?? ''] ?? 'The service refused the call.')],
     ['What next', next],
     ...(request_id === undefined ? [] : [['Request', request_id] as const]),
   ]
 }
 
+const UNCHECKED = 'This check could not be done. It says nothing about the claim, and nothing was charged.'
 const ANSWER_WORDS: Record<string, string> = {
   pending: 'The service is still working on it, or does not know yet whether the payment was made.',
   failed: 'The service could not answer. A failed verification is not charged.',

@@ -4,7 +4,7 @@ import { useEffect, useRef, useState } from 'preact/hooks'
 import { UsageError } from '../../arguments.ts'
 import { type Html, html } from '../html.ts'
 import { cardOf, questionOf } from '../result/card-result.ts'
-import { CheckAgain } from '../try/check-again.ts'
+import { againUnknown, CheckAgain } from '../try/check-again.ts'
 import { Pins, type Source, usePublishedKeys, useReport } from './checking.ts'
 import type { Report } from './examine.ts'
 import { InsteadOfReport, Replay } from './instead.ts'
@@ -92,7 +92,7 @@ function Remedy({ report, service, canTry }: Pick<VerifierProps, 'service' | 'ca
     service &&
     html`<p class="actions"><${CheckAgain} service=${service} canTry=${canTry} question=${card ? questionOf(card) : {}}>${words}<//></p>`
   if (status === 'unsigned' && failure && isFailed(value))
-    return html`<div class="remedy"><p>The answer names neither the page nor the claim: the person who asked knows them.</p>${again(isRetryable(value) ? 'Check it again' : 'Check another page')}</div>`
+    return html`<div class="remedy"><p>The answer names neither the page nor the claim: the person who asked knows them.</p>${again(isRetryable(value) ? againUnknown(canTry) : 'Check another page')}</div>`
   if (status !== 'bad' || kind === 'a file') return null
   return html`<div class="remedy"><p>Do not rely on it. Ask its sender for the file as the service made it${
     card ? ', or for the link to the result. You can also check the page again' : ''
