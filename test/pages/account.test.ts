@@ -5,8 +5,9 @@ import type { VNode } from 'preact'
 import { renderToStaticMarkup } from 'preact-render-to-string'
 import t from 'tap'
 import type { Watchdog } from '../../client/operations/watchdog.ts'
-import type { AlertRecord } from '../../client/operations/webhook.ts'
+import type { AlertRecord, WebhookState } from '../../client/operations/webhook.ts'
 import { Delivery } from '../../client/page/account/account-alerts.ts'
+import { Trouble } from '../../client/page/account/account-webhooks.ts'
 import { stateInWords } from '../../client/page/account/watchdog-words.ts'
 import { type Html, html } from '../../client/page/html.ts'
 import { noBrowser, overflow, picture, seriousFindings, sharedBrowser, shown, type Visit, visit } from '../browser.ts'
@@ -104,6 +105,42 @@ t.test('an alert says what happened to it and what happens next', async (t) => {
   ]
   for (const [known, words] of cases)
     t.equal(asText(html`<${Delivery} alert=${{ ...alert, ...known }} />`), words, JSON.stringify(known))
+})
+
+t.test('a webhook that takes no alert says what it answered', async (t) => {
+  const at = '2026-11-20T10:00:00.000Z'
+  const alert = (attempt: { status: number | null; error: string | null; at?: string }): AlertRecord => ({
+    id: 'msg_1',
+    type: 'watchdog.test',
+    event_seq: 1,
+    serial: 7,
+    state: 'failed',
+    created_at: at,
+    next_attempt_at: null,
+    settled_at: at,
+    body: '{}',
+    attempts: [{ attempt: 1, at, ms: 20, ...attempt }],
+  })
+  const cases: readonly (readonly [WebhookState, AlertRecord[], string])[] = [
+    ['failing', [], 'The webhook did not accept an alert, which was then given up.'],
+    [
+      'failing',
+      [alert({ status: 404, error: null }), alert({ status: 500, error: null, at: '2026-11-20T11:00:00.000Z' })],
+      'The webhook answered 500 at 2026-11-20 11:00:00 UTC, and an alert was given up. An answer from 200 to 299 accepts one.',
+    ],
+    [
+      'failing',
+      [alert({ status: null, error: 'timeout' })],
+      'The webhook could not be reached at 2026-11-20 10:00:00 UTC (timeout), and an alert was given up.',
+    ],
+    [
+      'disabled',
+      [alert({ status: 410, error: null })],
+      'The webhook asked for no more alerts: it answered 410 at 2026-11-20 10:00:00 UTC. None is sent before it is saved again.',
+    ],
+  ]
+  for (const [state, alerts, words] of cases)
+    t.equal(asText(html`<${Trouble} state=${state} alerts=${alerts} />`), words)
 })
 
 const asText = (shown: Html) =>
@@ -305,6 +342,27 @@ t.test('the account page in a browser', { skip: noBrowser }, async (t) => {
     t.equal((await sent).status(), 202)
     t.same(await seriousFindings(page), [])
     await picture(page, 'account-watchdogs-1440-light')
+    await system.sql(
+      `update webhooks set state = 'failing' where id = (select webhook_id from watchdogs where name = 'hourly')`,
+    )
+    const trouble = page.locator('.card:has(h3:has-text("hourly"))')
+    await trouble.locator('.notice').waitFor()
+    t.match(
+      await trouble.innerText(),
+      /webhook failing[\s\S]*Alerts do not arrive\. The webhook did not accept an alert/,
+    )
+    t.same(await seriousFindings(page), [])
+    await trouble.getByLabel('Webhook of hourly').fill(system.site.url('/mended'))
+    const mended = page.waitForResponse((answer) => answer.url().endsWith('/hourly/test'))
+    await trouble.getByRole('button', { name: 'Save it and send a test alert' }).click()
+    t.equal((await mended).status(), 200, 'it is tested at once')
+    await trouble.locator('.notice').waitFor({ state: 'detached' })
+    t.match(await call('GET', '/v1/watchdog/hourly'), {
+      webhook_url: system.site.url('/mended'),
+      webhook_state: 'active',
+      interval_s: 60,
+      state: 'down',
+    })
     await page.getByRole('button', { name: 'Delete: paused-one' }).click()
     t.match(await shown(page, '.asking'), /are deleted/)
     await page.getByRole('button', { name: 'No', exact: true }).click()

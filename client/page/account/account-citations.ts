@@ -7,6 +7,7 @@ import { webAddress } from '../result/passages.ts'
 import { Alerts } from './account-alerts.ts'
 import { Act, type SectionProps, Show, useLoaded } from './account-parts.ts'
 import { Room } from './account-plans.ts'
+import { WebhookTrouble } from './account-webhooks.ts'
 
 export function CitationsSection({ client, ...account }: SectionProps): Html {
   const loaded = useLoaded(() => client.listCitationWatches(), [client])
@@ -28,12 +29,26 @@ interface CardProps extends Pick<SectionProps, 'client'> {
 }
 
 function WatchCard({ watch, client, onDone }: CardProps): Html {
-  const { name, state, source_url, quote, last_check, next_check_at, failures, every_hours, webhook_state } = watch
+  const {
+    name,
+    state,
+    source_url,
+    quote,
+    last_check,
+    next_check_at,
+    failures,
+    every_hours,
+    webhook_state,
+    webhook_url,
+  } = watch
   const link = webAddress(source_url)
   return html`<li class="card">
     <h3><bdi>${name}</bdi> <${Badge} tone=${failures > 0 ? 'plain' : TONES[state]}>${failures > 0 ? `${state} when last read` : state}<//>
       ${webhook_state !== 'active' && html` <${Badge} tone="bad">webhook ${webhook_state}<//>`}</h3>
     <p class="detail">${link ? html`<a href=${link} rel="noreferrer noopener" target="_blank"><bdi>${source_url}</bdi></a>` : html`<bdi>${source_url}</bdi>`}</p>
+    <${WebhookTrouble} name=${name} url=${webhook_url} state=${webhook_state} list=${() => client.listCitationAlerts({ name })} onDone=${onDone}
+      change=${(webhook_url: string) => client.putCitationWatch({ name, webhook_url, every_hours })}
+      test=${() => client.testCitationWatch({ name })} />
     <blockquote><bdi>${quote}</bdi></blockquote>
     <${Found} quote=${quote} check=${last_check} />
     <p class="detail">Read every ${every_hours} h, next <${ShortTime} ms=${Date.parse(next_check_at)} />${failures > 0 && `; ${failures === 1 ? 'the last check' : `the last ${failures} checks`} failed`}.</p>

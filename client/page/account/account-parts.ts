@@ -109,11 +109,13 @@ export interface EntryProps {
   /** Asked before it is sent, for what replaces something; null if nothing is replaced. */
   question?(values: Record<string, string>): string | null
   onDone?(): void
+  /** It is not folded: the form is what to do next. */
+  isOpen?: boolean
   children?: Html
 }
 
 /** A folded form. It is sent by a script, so that the key never gets into an address. */
-export function Entry({ title, button, submit, question, onDone, children }: EntryProps): Html {
+export function Entry({ title, button, submit, question, onDone, isOpen = false, children }: EntryProps): Html {
   const [problem, setProblem] = useState('')
   const [asked, setAsked] = useState<string | null>(null)
   const [isBusy, setBusy] = useState(false)
@@ -136,7 +138,7 @@ export function Entry({ title, button, submit, question, onDone, children }: Ent
     }
     setBusy(false)
   }
-  return html`<details class="entry"><summary>${title}</summary>
+  return html`<details class="entry" open=${isOpen}><summary>${title}</summary>
     <form onSubmit=${send} onInput=${() => setAsked(null)}>${children}
       ${problem && html`<p class="problem" role="alert">${problem}</p>`}
       <p class="actions">${

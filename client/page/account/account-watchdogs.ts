@@ -6,6 +6,7 @@ import { Strip, type StripState, type StripTone } from '../strip.ts'
 import { Alerts } from './account-alerts.ts'
 import { Act, Entry, type SectionProps, Show, span, useLoaded } from './account-parts.ts'
 import { Room } from './account-plans.ts'
+import { WebhookTrouble } from './account-webhooks.ts'
 import { stateInWords } from './watchdog-words.ts'
 
 const EVERY_SECONDS = 10
@@ -85,13 +86,17 @@ interface CardProps extends Pick<SectionProps, 'client'> {
 }
 
 function WatchdogCard({ watchdog, client, onDone, showSecret }: CardProps): Html {
-  const { name, state, interval_s, beats, note, webhook_state, webhook_url } = watchdog
+  const { name, state, interval_s, grace_s, alert_after, remind_every_s, beats, note, webhook_state, webhook_url } =
+    watchdog
   const facts = [stateInWords(watchdog), `One is expected every ${span(interval_s)}.`, note && `Note: ${note}`]
   const rotate = async () => showSecret(name, (await client.rotateWebhookSecret({ name })).webhook_secret)
   return html`<li class="card">
     <h3><bdi>${name}</bdi> <${Badge} tone=${TONES[state]}>${state}<//>
       ${webhook_state !== 'active' && html` <${Badge} tone="bad">webhook ${webhook_state}<//>`}</h3>
     <p>${facts.filter(Boolean).join(' ')}</p>
+    <${WebhookTrouble} name=${name} url=${webhook_url} state=${webhook_state} list=${() => client.listAlerts({ name })} onDone=${onDone}
+      change=${(webhook_url: string) => client.putWatchdog({ name, interval_s, grace_s, alert_after, remind_every_s, webhook_url })}
+      test=${() => client.testWatchdog({ name })} />
     ${beats === 0 && html`<p>Next, let your job call <code>POST /v1/heartbeat/${name}</code> each time it has run.</p>`}
     <${Beats} watchdog=${watchdog} />
     <p class="detail"><bdi>${webhook_url}</bdi></p>
