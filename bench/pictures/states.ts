@@ -119,7 +119,7 @@ export const STATES: Readonly<Record<string, State>> = {
     verify(async (world) => JSON.stringify(await (await world.account()).renew())),
   ],
   'verify-lease-revoked': [
-    /Revoked on/,
+    /said to be revoked[\s\S]*revoked on/,
     verify(async (world) => JSON.stringify(await (await world.account()).revoked())),
   ],
   'verify-lease-revocation': [

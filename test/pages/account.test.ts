@@ -348,7 +348,7 @@ t.test('the account page in a browser', { skip: noBrowser }, async (t) => {
     const trouble = page.locator('.card:has(h3:has-text("hourly"))')
     await trouble.locator('.notice').waitFor()
     t.match(
-      await trouble.innerText(),
+      await shown(page, `.card:has(h3:has-text("hourly"))`),
       /webhook failing[\s\S]*Alerts do not arrive\. The webhook did not accept an alert/,
     )
     t.same(await seriousFindings(page), [])

@@ -111,7 +111,11 @@ export const HEADLINES: Record<Status, string> = {
   unread: 'Not checked here',
 }
 
-function headlineOf({ status, kind, failure, value }: Report): string {
+/** Of a lease whose revocation is only said in the file: that part is not signed. */
+const SAID_REVOKED = 'Genuine, but said to be revoked'
+
+function headlineOf({ status, kind, failure, value, term }: Report): string {
+  if (status === 'lapsed' && term?.state === 'revoked' && !term.isSigned) return SAID_REVOKED
   if (status === 'bad' && (kind === 'a file' || failure)) return 'It cannot be checked'
   const isPending = failure !== null && (value as { status?: unknown }).status === 'pending'
   return isPending ? 'Being checked: nothing to verify yet' : HEADLINES[status]

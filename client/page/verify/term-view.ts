@@ -48,9 +48,11 @@ function wordsOf(term: Term, now: number): Html {
     case 'ended':
       return html`<strong>Ended on ${at(term.at)}.</strong> It cannot be renewed.`
     case 'revoked':
-      return html`<strong>Revoked${term.at !== null && html` on ${at(term.at)}`}.</strong> It cannot be renewed. ${
-        !term.isSigned && 'The file says so; that part of it is not signed.'
-      }`
+      return term.isSigned
+        ? html`<strong>Revoked${term.at !== null && html` on ${at(term.at)}`}.</strong> It cannot be renewed.`
+        : html`<strong>Not proved: the file says that it was revoked${term.at !== null && html` on ${at(term.at)}`}.</strong> That part of it is not
+            signed. Do not act on the lease before the service has said whether it renews it. What the service signed when it revoked the lease proves
+            it, and can be checked here.`
   }
 }
 
