@@ -147,7 +147,7 @@ export const STATES: Readonly<Record<string, State>> = {
   ],
   'verify-recomputed': [/The same\./, recompute('.recomputed')],
   'verify-recomputation-differs': [
-    /another when made again[\s\S]*Keep the file/,
+    /verdict made again differs[\s\S]*Keep the file/,
     inOrder(
       verify(bought('supports', signedOtherwise), { pins: issuerKeys }),
       press('Recompute the verdict'),

@@ -132,7 +132,7 @@ t.test('in a browser', { skip: noBrowser }, async (t) => {
     t.not(await colourOf('#verdict'), await colourOf('.claimed'), 'before, the verdict has its colour')
     t.match(await recompute(page), /Not the same\./)
     const report = (await shown(page, '.report')).replaceAll(/\s+/g, ' ')
-    t.match(report, /^Signed, but its verdict is another when made again The signature is real: .*says otherwise/)
+    t.match(report, /^The verdict made again differs from the signed one The signature is real: .*says otherwise/)
     t.match(
       report,
       /Do not rely on the verdict.* Keep the file as it is.* --recompute.* send the file to the operator of/,

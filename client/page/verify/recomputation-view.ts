@@ -106,7 +106,7 @@ const COMMAND = 'countersign verify result.json --pin KEYID:HEX --recompute'
  */
 export function Differs({ isKnown, service }: { isKnown: boolean; service: URL | null }): Html {
   return html`<header class="standing tone-refuted">
-      <h2 tabindex="-1" ref=${focus}>${isKnown ? 'Signed, but its verdict is another when made again' : 'Its verdict is another when made again'}</h2>
+      <h2 tabindex="-1" ref=${focus}>${isKnown ? 'The verdict made again differs from the signed one' : 'The verdict made again differs from the one in the file'}</h2>
       <p>${isKnown && 'The signature is real: this verdict is what was signed. '}But the verifier that it names, run in this browser on the same text and the
         same claim, says otherwise. They should agree to the letter.</p>
     </header>
