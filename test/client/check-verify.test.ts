@@ -193,6 +193,19 @@ t.test(
       await opening.locator('.result-card').nth(1).textContent(),
       /opened in 1901[\s\S]*opened in 1874[\s\S]*Its receipt is\s+number \d/,
     )
+    t.same(
+      await opening
+        .locator('.citations > li')
+        .evaluateAll((all) => all.map((one) => one.querySelector('.next')?.textContent ?? '')),
+      [
+        '',
+        '',
+        'Next: Read the quote on its page, then correct the sentence, or cite another page for it.',
+        'Next: Find another source that says it, or take the sentence out.',
+        'Next: Open the page yourself. If it is gone, cite another page, or a copy in an archive.',
+      ],
+      'each finding has a way on of its own',
+    )
     t.match(await opening.locator('.looked').allInnerTexts(), [/^Holds three piers/, /The page is dead/])
     t.equal(
       await opening.getByRole('link', { name: 'How often it is right' }).first().getAttribute('href'),

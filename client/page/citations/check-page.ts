@@ -1,6 +1,7 @@
 // The page that `countersign check --html` writes, in the browser: the outcome of a check as cards, one for each citation. What it shows
 // stands in the page; it asks for nothing else.
 import { type ComponentChildren, render } from 'preact'
+import type { Status } from '../../report/judgement.ts'
 import { type Html, html } from '../html.ts'
 import { Badge, Facts, toneClass } from '../parts.ts'
 import { type CardResult, cardOf } from '../result/card-result.ts'
@@ -15,12 +16,38 @@ export interface ShownCheck {
     file: string
     service: string
     verdicts: { spent_usd: string; folder: string | null } | null
-    citations: { parts: { nearest: { text: string } | null }[]; verdict: { receipt_serial: number } | null }[]
+    citations: {
+      status: Status
+      parts: { nearest: { text: string } | null }[]
+      verdict: { receipt_serial: number } | null
+    }[]
   }
   /** For each citation the result that its verdict is from, without the text of its page. */
   results: ({ source: { text_sha256: string } } | null)[]
   /** The texts of the pages, by their digests: several results are about one page. */
   texts: Readonly<Record<string, string>>
+}
+
+/** What the author of the report does next, by the finding. Nothing where the citation holds. */
+const NEXT: Readonly<Record<Status, string>> = {
+  ok: '',
+  typographic: '',
+  supported: '',
+  contradicted: 'Read the quote on its page, then correct the sentence, or cite another page for it.',
+  mixed:
+    'Read the quotes on both sides. Say in the sentence what the page says for and against it, or cite a page that is clear.',
+  unsupported: 'Find another source that says it, or take the sentence out.',
+  wrong: 'Compare the words with the page, then correct the quotation, or cite the page that has it.',
+  dead: 'Open the page yourself. If it is gone, cite another page, or a copy in an archive.',
+  moved: 'Open the new address, and put it into the report.',
+  unverified: 'Open the page and read whether it says so, or let the service judge it: countersign check --verify.',
+  unreadable: 'Open the page yourself and look for it there, or try again later.',
+  unchecked: 'This says nothing for or against the citation. Try again later; what was found already is kept.',
+}
+
+function Next({ status }: { status: Status | undefined }): Html {
+  const next = status && NEXT[status]
+  return next ? html`<p class="next"><strong>Next:</strong> ${next}</p>` : null
 }
 
 function CheckPage({ check, results, texts }: ShownCheck): Html {
@@ -43,8 +70,8 @@ function CheckPage({ check, results, texts }: ShownCheck): Html {
       const card = result && cardOf({ ...result, source: { ...result.source, normalized_text: text } })
       return html`<li key=${n}>${
         card
-          ? html`<${Judged} id=${`verdict-${n + 1}`} citation=${citation} card=${card} serial=${check.citations[n]?.verdict?.receipt_serial} check=${check} />`
-          : html`<${Looked} citation=${citation} nearest=${check.citations[n]?.parts ?? []} />`
+          ? html`<${Judged} id=${`verdict-${n + 1}`} citation=${citation} card=${card} status=${check.citations[n]?.status} serial=${check.citations[n]?.verdict?.receipt_serial} check=${check} />`
+          : html`<${Looked} citation=${citation} status=${check.citations[n]?.status} nearest=${check.citations[n]?.parts ?? []} />`
       }</li>`
     })}</ol>
     <p class="aside">A citation holds where its page has the quoted words, or says what the report says of it. Whether the page itself is
@@ -56,14 +83,16 @@ interface JudgedProps {
   id: string
   citation: Citation
   card: CardResult
+  status: Status | undefined
   serial: number | undefined
   check: ShownCheck['check']
 }
 
 /** A citation with a verdict: the card of every result. */
-function Judged({ id, citation, card, serial, check }: JudgedProps): Html {
+function Judged({ id, citation, card, status, serial, check }: JudgedProps): Html {
   const { service, verdicts } = check
   return html`<p class="detail">Line ${citation.line}</p>
+    <${Next} status=${status} />
     <${ResultCard} id=${id} result=${card} accuracy=${new URL('accuracy', service).href}>
       <div class="proof"><h3>What was proved</h3>
         <p>Its receipt is <a href=${new URL(`receipts/${serial}`, service).href} rel="noreferrer noopener" target="_blank">number ${serial} of the public
@@ -73,13 +102,22 @@ function Judged({ id, citation, card, serial, check }: JudgedProps): Html {
 }
 
 /** A citation that was only looked for on its page. */
-function Looked({ citation, nearest }: { citation: Citation; nearest: { nearest: { text: string } | null }[] }): Html {
+function Looked({
+  citation,
+  status,
+  nearest,
+}: {
+  citation: Citation
+  status: Status | undefined
+  nearest: { nearest: { text: string } | null }[]
+}): Html {
   const { finding, tone, says, line, url, message } = citation
   const address = webAddress(url)
   return html`<article class="looked">
     <p><${Badge} tone=${tone}>${finding}<//> <bdi>${says}</bdi></p>
     ${message && html`<p>${message}</p>`}
     ${nearest.map((part, n) => part.nearest && html`<blockquote key=${n}><p class="detail">The page says:</p><p><bdi>${part.nearest.text}</bdi></p></blockquote>`)}
+    <${Next} status=${status} />
     <p class="detail">Line ${line} · ${address === null ? url : html`<a class="address" href=${address} rel="noreferrer noopener" target="_blank">${url}</a>`}</p>
   </article>`
 }
