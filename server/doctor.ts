@@ -1,5 +1,6 @@
 // `cli doctor`: checks the running service by the settings that its processes publish, or without one those of this shell, and gives
 // a cure for each problem. It only reads.
+import { setTimeout as sleep } from 'node:timers/promises'
 import type { Config } from './config.ts'
 import { measureClockSkew } from './db/clock.ts'
 import { findPendingMigrations } from './db/migrate.ts'
@@ -11,7 +12,7 @@ import { findUnresolved } from './payments/ledger.ts'
 import { inspectAuthorities } from './receipts/authority-check.ts'
 import { isActiveKey } from './receipts/keys.ts'
 import { findRunningService, type RunningService } from './running-service.ts'
-import { kindOf, problemsOf, readBeats } from './verification/offer/assessors.ts'
+import { kindOf, LOADING, problemsOf, readBeats } from './verification/offer/assessors.ts'
 import { describeAssessment } from './verification/offer/offer.ts'
 import { measureScanAge } from './watchdogs/intake-clock.ts'
 
@@ -24,12 +25,18 @@ export interface Finding {
 
 const MAX_SKEW_MS = 2000
 
+interface DoctorOptions {
+  /** Checks the configuration of this shell even if a service runs. */
+  shell?: boolean
+  /** Waits before a verifier that is being loaded is looked at again. */
+  pause?: (milliseconds: number) => Promise<unknown>
+}
+
 /**
  * Runs every check, even if others fail. Changes nothing.
  * @param own the configuration of this shell, which finds the database
- * @param options.shell checks this configuration even if a service runs
  */
-export async function runDoctor(own: Config, { shell = false }: { shell?: boolean } = {}): Promise<Finding[]> {
+export async function runDoctor(own: Config, { shell = false, pause = sleep }: DoctorOptions = {}): Promise<Finding[]> {
   await using opened = new AsyncDisposableStack()
   const db = await openForChecks(own, opened)
   // A database that is not migrated has no processes.
@@ -40,7 +47,9 @@ export async function runDoctor(own: Config, { shell = false }: { shell?: boolea
     attempt('service', async () => describeService(service, shell)),
     attempt('configuration', async () => [checkMode(config)]),
     attempt('assessment', async () => [checkAssessment(config)]),
-    attempt('model', async () => ('subject' in db ? checkModel(config) : checkServiceModel(db, config, service))),
+    attempt('model', async () =>
+      'subject' in db ? checkModel(config) : checkServiceModel(db, config, { service, pause }),
+    ),
     attempt('metrics', async () => [checkMetrics(config)]),
     attempt('payments', async () => lacking('payments') ?? checkPayments(config)),
     attempt('billing', async () => lacking('subscriptions') ?? checkBilling(config)),
@@ -128,18 +137,37 @@ async function checkBilling(config: Config): Promise<Finding[]> {
   return found.map(({ verdict, ...rest }) => ({ ok: verdict === 'right', ...rest }))
 }
 
-/** What the workers of a running service say of what assesses. Without one the model is asked from here. */
-async function checkServiceModel(db: Database, config: Config, service: RunningService | null): Promise<Finding[]> {
-  const beats = service ? await readBeats(db).catch(() => []) : []
+/**
+ * What the workers of a running service say of what assesses. Without one the model is asked from here. A verifier that is being
+ * loaded is no fault: it is waited for.
+ */
+async function checkServiceModel(
+  db: Database,
+  config: Config,
+  { service, pause }: { service: RunningService | null; pause: (milliseconds: number) => Promise<unknown> },
+): Promise<Finding[]> {
+  const read = async () => (service ? await readBeats(db).catch(() => []) : [])
+  let beats = await read()
+  for (let waited = 0; waited < LOADING_MS && problemsOf(beats).includes(LOADING); waited += LOOK_MS) {
+    await pause(LOOK_MS)
+    beats = await read()
+  }
   if (beats.length === 0) return describeLacking('model', service) ?? checkModel(config)
   if (config.assessment.kind === 'literal') return []
   const subject = config.model ? 'model' : 'verifier'
   const where = config.model ? `${describeModel(config.model)}: ` : ''
   const problems = problemsOf(beats)
-  const detail = `${where}${problems.join('; ') || `ready in ${beats.length} workers`}`
-  return [{ ok: problems.length === 0, subject, detail, cure: MODEL_CURE }]
+  const isLoading = problems.length > 0 && problems.every((problem) => problem === LOADING)
+  const said = isLoading ? [`${LOADING}; this check has waited ${LOADING_MS / 1000} s for it`] : problems
+  const detail = `${where}${said.join('; ') || `ready in ${beats.length} workers`}`
+  return [{ ok: problems.length === 0, subject, detail, cure: isLoading ? LOADING_CURE : MODEL_CURE }]
 }
 
+/** A verifier takes a few seconds. */
+const LOADING_MS = 30_000
+const LOOK_MS = 500
+const LOADING_CURE =
+  'wait for log event verifier_ready; give the workers more CPU and memory if it does not come. Until then new verifications get 503'
 const MODEL_CURE = 'until it answers, new verifications get 503 and paid ones wait'
 
 /** Asks the model the tiny question that a worker asks it too, with the schema and all. */

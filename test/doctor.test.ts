@@ -5,6 +5,7 @@ import type { AddressInfo } from 'node:net'
 import t from 'tap'
 import { readConfig } from '../server/config.ts'
 import { runDoctor } from '../server/doctor.ts'
+import { LOADING } from '../server/verification/offer/assessors.ts'
 import { openAccountHarness } from './accounts/harness.ts'
 import { modelEnv, openMessagesServer, refuse, SILENT } from './assessment/semantic/messages-server.ts'
 import { openScriptedFacilitator, startSystem } from './system.ts'
@@ -161,6 +162,43 @@ t.test('beside a running service: its settings are checked, and those of this sh
   })
   t.match(broken, { detail: /scripted-1 at http.*no such path or model \(HTTP 404\); check ANTHROPIC_BASE_URL/ })
   t.ok(second.address)
+})
+
+t.test('a verifier that is being loaded is waited for, and not for ever', async (t) => {
+  const { tables } = harness
+  const settings = { PAYMENT_MODE: 'offline', ASSESSMENT: 'local' }
+  const present = `insert into processes (id, kind, host, pid, settings, figures) values (gen_random_uuid(), 'all', 'h', 1, $1, $2)`
+  await tables.query(present, [settings, {}])
+  const beat = 'insert into worker_beats (pool_id, methodology, assessor_problem) values ($1, $2, $3)'
+  await tables.query(beat, ['slow', 'retrieval-1+text-1 local-1', LOADING])
+  const ask = async (onPause: () => Promise<unknown>) => {
+    let pauses = 0
+    const pause = () => {
+      pauses++
+      return onPause()
+    }
+    const config = readConfig({ DATABASE_URL: harness.api.databaseUrl, DATA_DIR: harness.api.config.dataDir })
+    const found = await runDoctor(config, { pause })
+    return { pauses, found: found.filter(({ subject }) => subject === 'verifier') }
+  }
+  const begin = () => tables.query('update worker_beats set beat_at = now()')
+  t.match(await ask(begin), {
+    pauses: 60,
+    found: [
+      {
+        ok: false,
+        detail: 'the verifier is being loaded; this check has waited 30 s for it',
+        cure: /^wait for log event verifier_ready/,
+      },
+    ],
+  })
+  const load = () => tables.query('update worker_beats set assessor_problem = null, beat_at = now()')
+  t.match(await ask(load), { pauses: 1, found: [{ ok: true, detail: 'ready in 1 workers' }] })
+  const fail = () => tables.query("update worker_beats set assessor_problem = 'the verifier cannot be loaded'")
+  await fail()
+  t.match(await ask(fail), { pauses: 0, found: [{ ok: false, detail: 'the verifier cannot be loaded', cure: /503/ }] })
+  await tables.query('delete from worker_beats')
+  await tables.query('delete from processes')
 })
 
 t.test('a shell without a way to the database hears that no service runs there', async (t) => {
