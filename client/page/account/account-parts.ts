@@ -101,6 +101,26 @@ export function Act({ label, question, to, run, onDone }: ActProps): Html {
 
 const focus = (button: HTMLButtonElement | null) => button?.focus()
 
+/** What is wrong with one field of a form; `field` is its name. */
+export class FieldError extends Error {
+  override name = 'FieldError'
+  readonly field: string
+
+  constructor(field: string, message: string) {
+    super(message)
+    this.field = field
+  }
+}
+
+/** Marks the field as wrong and goes to it. @param named null when nothing is wrong any more */
+function markField(form: HTMLFormElement, named: string | null) {
+  for (const one of form.querySelectorAll('[aria-invalid]')) one.removeAttribute('aria-invalid')
+  const field = named === null ? null : form.elements.namedItem(named)
+  if (!(field instanceof HTMLElement)) return
+  field.setAttribute('aria-invalid', 'true')
+  field.focus()
+}
+
 export interface EntryProps {
   title: string
   button: string
@@ -135,11 +155,17 @@ export function Entry({ title, button, submit, question, onDone, isOpen = false,
       onDone?.()
     } catch (error) {
       setProblem((error as Error).message)
+      if (error instanceof FieldError) markField(form, error.field)
     }
     setBusy(false)
   }
+  const change = ({ currentTarget }: { currentTarget: HTMLFormElement }) => {
+    setAsked(null)
+    setProblem('')
+    markField(currentTarget, null)
+  }
   return html`<details class="entry" open=${isOpen}><summary>${title}</summary>
-    <form onSubmit=${send} onInput=${() => setAsked(null)}>${children}
+    <form onSubmit=${send} onInput=${change}>${children}
       ${problem && html`<p class="problem" role="alert">${problem}</p>`}
       <p class="actions">${
         asked === null

@@ -5,7 +5,7 @@ import type { Attestation } from '../../chain/attestation.ts'
 import type { JournalSlot } from '../../operations/journal.ts'
 import { type Html, html } from '../html.ts'
 import { Field, inFigures, ShortTime, Table } from '../parts.ts'
-import { Act, Entry, type SectionProps, Show, save, useLoaded } from './account-parts.ts'
+import { Act, Entry, FieldError, type SectionProps, Show, save, useLoaded } from './account-parts.ts'
 import { Room } from './account-plans.ts'
 
 const PAGE = 50
@@ -17,7 +17,12 @@ export function ReceiptsSection({ client, ...account }: SectionProps): Html {
   const make = async ({ subject_sha256 = '', label = '' }, form: HTMLFormElement) => {
     const [file] = form.querySelector<HTMLInputElement>('input[type=file]')?.files ?? []
     const digest = file ? sha256Hex(new Uint8Array(await file.arrayBuffer())) : subject_sha256.trim().toLowerCase()
-    if (digest === '') throw new Error('Choose a file, or give its digest.')
+    if (digest === '') throw new FieldError('file', 'Choose a file, or give its digest.')
+    if (!/^[0-9a-f]{64}$/.test(digest))
+      throw new FieldError(
+        'subject_sha256',
+        'This is no SHA-256: it has 64 characters from 0 to 9 and a to f. Or choose the file.',
+      )
     return client.createReceipt({ subject_sha256: digest, label: label || null })
   }
   return html`<p>A receipt shows that you had a file at a time. Only the digest of the file, its fingerprint, is sent. The list of receipts is public:
@@ -27,7 +32,7 @@ export function ReceiptsSection({ client, ...account }: SectionProps): Html {
       loaded.reload()
       usage.reload()
     }}>
-      <p><label for="file">File</label><input id="file" type="file" />
+      <p><label for="file">File</label><input id="file" name="file" type="file" />
         <span class="detail">It stays in your browser, which computes its digest.</span></p>
       <${Field} id="subject_sha256" label="Or its digest" hint="SHA-256, 64 characters from 0 to 9 and a to f" />
       <${Field} id="label" label="Label" hint="Public. May be empty." /><//>
