@@ -416,6 +416,8 @@ t.test('the account page in a browser', { skip: noBrowser }, async (t) => {
     await page.waitForSelector('text=This is no SHA-256')
     t.equal(await page.evaluate(() => document.activeElement?.id), 'subject_sha256')
     t.equal(await page.getAttribute('#file', 'aria-invalid'), null)
+    const borderOf = (field: string) => page.locator(field).evaluate((one) => getComputedStyle(one).borderTopColor)
+    t.not(await borderOf('#subject_sha256'), await borderOf('#label'), 'it is seen to be wrong')
     t.same(await seriousFindings(page), [])
     await page.setInputFiles('#file', { name: 'abc', mimeType: 'text/plain', buffer: Buffer.from('abc') })
     await page.getByRole('button', { name: 'Ask for it' }).click()
