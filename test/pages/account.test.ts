@@ -285,7 +285,6 @@ t.test('the account page in a browser', { skip: noBrowser }, async (t) => {
   })
 
   await t.test('what the account has, and what can be done with it', async (t) => {
-    const { lease } = await call('POST', '/v1/lease', { agent: 'agent-7', action: 'pay', lim: 'usd<=20', ttl_s: 3600 })
     for (const name of ['nightly', 'hourly', 'paused-one'])
       await call('PUT', `/v1/watchdog/${name}`, { interval_s: 60, webhook_url: system.site.url('/hook') })
     await call('POST', '/v1/heartbeat/nightly')
@@ -372,6 +371,8 @@ t.test('the account page in a browser', { skip: noBrowser }, async (t) => {
     await page.waitForSelector('.card:has-text("paused-one")', { state: 'detached' })
     t.equal((await call('GET', '/v1/watchdog')).watchdogs.length, 2)
 
+    // It is to be renewed after half a minute.
+    const { lease } = await call('POST', '/v1/lease', { agent: 'agent-7', action: 'pay', lim: 'usd<=20', ttl_s: 3600 })
     await go(opened, 'Leases')
     t.match(await shown(page, '.card'), /agent-7 active[\s\S]*pay, within usd<=20/)
     await page.getByRole('button', { name: 'Renew: agent-7' }).click()
