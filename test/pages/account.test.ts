@@ -527,6 +527,17 @@ t.test('the account page in a browser', { skip: noBrowser }, async (t) => {
     t.ok(await page.isVisible('#api-key'))
   })
 
+  await t.test('a section that is opened before the usage is read again has the limits of the tier', async (t) => {
+    await using opened = await visit(browser, system.url('/account'))
+    const { page } = opened
+    let asked = 0
+    // The first opens the account; the next are not answered.
+    await page.route('**/v1/usage', (route) => (asked++ === 0 ? route.continue() : undefined))
+    await open(opened)
+    await go(opened, 'Watchdogs')
+    t.match(await shown(page, 'main'), /The dev tier has 50 watchdogs/)
+  })
+
   await t.test('a citation says what changed; narrow and dark', async (t) => {
     const [account] = await system.sql(`select id from accounts where handle = 'kelby'`)
     const digest = 'a'.repeat(64)

@@ -10,7 +10,7 @@ export interface RegisterProps {
   plans: Plans
   /** A client that sends the key, or none without one. */
   clientWith(apiKey?: string): Countersign
-  onOpen(opened: { client: Countersign; handle: string }): void
+  onOpen(opened: { client: Countersign; handle: string; tier: 'free' }): void
   /** Says that a key is shown, so that nothing else may take its place. */
   onMade(): void
 }
@@ -51,7 +51,7 @@ export function RegisterForm({ plans, clientWith, onOpen, onMade }: RegisterProp
   }
   if (made)
     return html`<${KeepIt} secret=${secretOf(made)} next="Go on to the account"
-      onKept=${() => onOpen({ client: clientWith(made.apiKey), handle: made.handle })} />`
+      onKept=${() => onOpen({ client: clientWith(made.apiKey), handle: made.handle, tier: 'free' })} />`
   return html`<form class="door" onSubmit=${register} aria-labelledby="register" novalidate>
     <h2 id="register">Make an account</h2>
     <p>It costs nothing and asks for no e-mail address: its API key, shown once, is the only way in.</p>

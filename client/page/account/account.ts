@@ -20,6 +20,7 @@ import { WatchdogsSection } from './account-watchdogs.ts'
 interface Opened {
   client: Countersign
   handle: string
+  tier: Tier
 }
 
 interface PageProps {
@@ -66,8 +67,8 @@ function KeyForm({ clientWith, onOpen }: KeyFormProps): Html {
     setProblem('')
     const client = clientWith(key)
     try {
-      const { handle } = await client.getUsage()
-      onOpen({ client, handle })
+      const { handle, tier } = await client.getUsage()
+      onOpen({ client, handle, tier })
     } catch (error) {
       // The service names the header of a program.
       const isUnknown = error instanceof CountersignError && error.status === 401
@@ -103,9 +104,9 @@ const SECTIONS: readonly (readonly [name: string, view: (props: SectionProps) =>
   ['API keys', KeysSection],
 ]
 
-function Sections({ client, handle, plans, onForget }: Opened & { plans: Plans; onForget(): void }): Html {
+function Sections({ client, handle, tier: first, plans, onForget }: Opened & { plans: Plans; onForget(): void }): Html {
   const [name, setName] = useState('Usage')
-  const [tier, setTier] = useState<Tier>('free')
+  const [tier, setTier] = useState(first)
   const [secret, setSecret] = useState<Secret | null>(null)
   const View = useMemo(() => SECTIONS.find(([one]) => one === name)?.[1], [name])
   if (secret)
