@@ -163,3 +163,13 @@ const grouped = new Intl.NumberFormat('en-GB')
 export function inFigures(number: number): string {
   return grouped.format(number)
 }
+
+/** `1 worker`, `1,200 workers`. @param many where it is not `one` with an s */
+export function counted(number: number, one: string, many?: string): string {
+  return `${inFigures(number)} ${named(number, one, many)}`
+}
+
+/** The name of what is counted, where the number stands apart from it. */
+export function named(number: number, one: string, many = `${one}s`): string {
+  return number === 1 ? one : many
+}

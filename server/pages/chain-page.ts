@@ -1,6 +1,17 @@
 // The page /chain: the head of the receipt chain, who witnessed it, its growth, and the latest receipts.
 import { html } from '../../client/page/html.ts'
-import { Badge, Code, Facts, Figures, inFigures, Notice, ShortTime, Table, Time } from '../../client/page/parts.ts'
+import {
+  Badge,
+  Code,
+  counted,
+  Facts,
+  Figures,
+  inFigures,
+  Notice,
+  ShortTime,
+  Table,
+  Time,
+} from '../../client/page/parts.ts'
 import type { Attestation } from '../interface/attestation.ts'
 import type { Growth } from '../receipts/growth.ts'
 import type { NewestTimestamp } from '../receipts/timestamps.ts'
@@ -96,6 +107,6 @@ function Witnesses({ witnesses }: Pick<ShownChain, 'witnesses'>) {
 function OutsideTime({ tree_size, generated_at, authority }: NewestTimestamp) {
   return html`<h2>Time from outside</h2>
     <p>The times of receipts are by the clock of this service. <strong>${authority}</strong>, which is not part of it, has signed that the
-      first ${inFigures(tree_size)} receipts existed on <${Time} ms=${generated_at.getTime()} />. <a href="/guide/auditing#outside-time">How to
+      first ${counted(tree_size, 'receipt')} existed on <${Time} ms=${generated_at.getTime()} />. <a href="/guide/auditing#outside-time">How to
       check that</a>, and the <a href="/checkpoint/timestamp">signed reply</a>.</p>`
 }

@@ -1,6 +1,6 @@
 // The calculator of /pricing: what verifications of some claims on some pages cost a month. A form that the server answers.
 import { html } from '../../client/page/html.ts'
-import { inFigures } from '../../client/page/parts.ts'
+import { counted, inFigures } from '../../client/page/parts.ts'
 import { MOST_CLAIMS, PRICE, priceOf } from '../interface/price.ts'
 
 /** The numbers of the form, in its order. */
@@ -82,7 +82,7 @@ export function Calculator({ calculation: { texts, problems, cost } }: { calcula
     ${
       cost &&
       html`<p class="cost"><output for=${INPUTS.map(({ name }) => name).join(' ')}><strong>${cost.usd} ${PRICE.currency}</strong> a month</output>
-        <span class="detail">for ${inFigures(cost.purchases)} ${cost.purchases === 1 ? 'purchase' : 'purchases'}, each of ${claimsInWords(texts.claims)} about one page. Pages that cannot be read cost nothing.</span></p>`
+        <span class="detail">for ${counted(cost.purchases, 'purchase')}, each of ${claimsInWords(texts.claims)} about one page. Pages that cannot be read cost nothing.</span></p>`
     }
   </form>`
 }

@@ -1,7 +1,7 @@
 // The page of one receipt, /receipts/{serial}: its meaning in words, its neighbours in the chain, and the proof that it is
 // in the log. Also the results of the search for receipts.
 import { type Html, html } from '../../client/page/html.ts'
-import { Code, Facts, inFigures, Notice, Time } from '../../client/page/parts.ts'
+import { Code, counted, Facts, inFigures, Notice, Time } from '../../client/page/parts.ts'
 import { CAPTURE_REQUESTED_BY } from '../evidence/manifest.ts'
 import type { Attestation } from '../interface/attestation.ts'
 import type { Inclusion } from '../receipts/tree.ts'
@@ -38,10 +38,10 @@ export function receiptPage(site: Site, { attestation, inclusion, checkpoint, pr
       ]} />
       <${Neighbours} serial=${serial} previous=${previous} next=${next} prevHash=${prev_hash} />
       <h2>Its place in the list</h2>
-      <p>The list has ${inFigures(inclusion.tree_size)} receipts. ${
+      <p>The list has ${counted(inclusion.tree_size, 'receipt')}. ${
         inclusion.hashes.length === 0
           ? 'This is the only one, so its hash leads to the signed newest one by itself.'
-          : `From this one, ${inclusion.hashes.length} hashes lead to the newest, which is signed below. A person who kept such lines can check that this receipt was in the list and still is.`
+          : `From this one, ${counted(inclusion.hashes.length, 'hash leads', 'hashes lead')} to the newest, which is signed below. A person who kept such lines can check that this receipt was in the list and still is.`
       }</p>
       <${Code} label="The newest receipt, signed (checkpoint)" text=${checkpoint} />
       <details><summary>The proof and the signature</summary>
@@ -171,7 +171,7 @@ export function receiptSearchPage(site: Site, { given, found, problem }: Search)
       ${
         found &&
         found.length > 0 &&
-        html`<p>${found.length} receipts are for this digest:</p>
+        html`<p>${counted(found.length, 'receipt is', 'receipts are')} for this digest:</p>
         <ul>${found.map((serial) => html`<li key=${serial}><a href=${`/receipts/${serial}`}>Receipt ${inFigures(serial)}</a></li>`)}</ul>`
       }
       <p class="aside">The digest that a result's receipt is for is its <code>subject_sha256</code>. <a href="/chain">All receipts</a></p>`,

@@ -2,10 +2,12 @@
 import { type Html, html } from '../../client/page/html.ts'
 import {
   Badge,
+  counted,
   Figures,
   inFigures,
   Notice,
   type NoticeTone,
+  named,
   ShortTime,
   Table,
   type Tone,
@@ -148,13 +150,13 @@ function LastDays({ days }: Pick<Status, 'days'>) {
     ${
       minutes > 0 &&
       html`<${Figures} figures=${[
-        [days.length === 1 ? 'day on record' : 'days on record', inFigures(days.length)],
+        [`${named(days.length, 'day')} on record`, inFigures(days.length)],
         ['of recorded minutes available', inPercent(well, minutes)],
         ['today', today && today.share !== null ? inPercent(today.well, today.minutes) : 'no data'],
       ]} />`
     }
     <${Strip} id="days" title="Available, each day" legend=${LEGEND} from=${`${DAYS} days ago`} to="today" states=${statesOf(days)}
-      description=${`${days.length} of the last ${DAYS} days are on record. ${minutes > 0 ? `${inPercent(well, minutes)} of their minutes were available.` : ''}`} />`
+      description=${`${counted(days.length, `of the last ${DAYS} days is`, `of the last ${DAYS} days are`)} on record. ${minutes > 0 ? `${inPercent(well, minutes)} of their minutes were available.` : ''}`} />`
 }
 
 /** One state for each of the last days; those before the first record have no data. */
@@ -170,7 +172,7 @@ function statesOf(days: readonly Day[]): StripState[] {
       return {
         name: day,
         tone: toneOf(share),
-        state: `${inPercent(well, minutes)} of ${inFigures(Math.round(minutes))} minutes available`,
+        state: `${inPercent(well, minutes)} of ${counted(Math.round(minutes), 'minute')} available`,
       }
     }),
   ]

@@ -68,8 +68,9 @@ export function closedPage(site: Site): string {
   return renderPage(site, {
     ...SIGNED_OUT,
     body: html`<h1>Operator's dashboard</h1>
-      <${Notice} title="It is closed here.">No operator token is set. Set one for all processes and start them again:<//>
-      <${Code} label="In the environment of web and worker" text="OPERATOR_TOKEN=$(openssl rand -hex 24)" />
+      <${Notice} title="It is closed here.">No operator token is set.<//>
+      <${Code} label="Make a token, once" text="openssl rand -hex 24" />
+      <${Code} label="Set it, the same for every web and worker process, and start them again" text="OPERATOR_TOKEN=the-token-that-was-printed" />
       <p>The holder of the token sees every request of this service, and can cancel and repeat them. The same is available at a shell:${' '}
         <code>npm run cli -- status</code>.</p>`,
   })

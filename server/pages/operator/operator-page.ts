@@ -1,7 +1,17 @@
 // The operator's dashboard: what needs attention first, then what runs now.
 import { networkInWords } from '../../../client/networks.ts'
 import { type Html, html } from '../../../client/page/html.ts'
-import { Badge, Facts, Figures, inFigures, Notice, ShortTime, Table } from '../../../client/page/parts.ts'
+import {
+  Badge,
+  counted,
+  Facts,
+  Figures,
+  inFigures,
+  Notice,
+  named,
+  ShortTime,
+  Table,
+} from '../../../client/page/parts.ts'
 import type { UndeliveredAlert } from '../../operate/alerts.ts'
 import { ALL } from '../../operate/drain.ts'
 import type { DeadJob } from '../../operate/jobs.ts'
@@ -47,7 +57,9 @@ function Calm({ status, unresolved, undelivered }: Dashboard): Html {
   ] as const
   const open = listed.filter(([, count]) => count > 0)
   if (open.length > 0)
-    return html`<${Notice} title="Not everything is done.">${open.map(([what, count]) => `${what}: ${inFigures(count)}.`).join(' ')}<//>`
+    return html`<${Notice} title="Not everything is done.">${open.map(([what, count]) => `${what}: ${inFigures(count)}.`).join(' ')}${
+      unresolved.length > 0 && html`${' '}<a href="#payments">What to do</a>`
+    }<//>`
   return (
     status.warnings.length === 0 && html`<${Notice} tone="good" title="Nothing needs you.">No warning at present.<//>`
   )
@@ -60,6 +72,7 @@ const withCode = (text: string): Html =>
 function Now(dashboard: Dashboard): Html {
   const { status } = dashboard
   const { at, warnings, requests, queue, workers, processes, last_hour, last_day, alerts } = status
+  const web = processes.filter(({ alive, kind }) => alive && kind !== 'worker').length
   const failedShare = ({ settled, failed }: typeof last_hour) =>
     settled + failed === 0 ? 'none ended' : `${inFigures(settled)} charged, ${inFigures(failed)} failed`
   return html`<p class="detail">As of <${ShortTime} ms=${at.getTime()} /> UTC.</p>
@@ -68,12 +81,12 @@ function Now(dashboard: Dashboard): Html {
     <${Figures} figures=${[
       ['at work', inFigures(requests.working)],
       ['oldest', requests.working === 0 ? '–' : span(requests.oldest_seconds)],
-      ['jobs due', inFigures(queue.due)],
+      [`${named(queue.due, 'job')} due`, inFigures(queue.due)],
       ['oldest job', queue.due === 0 ? '–' : span(queue.oldest_seconds)],
-      ['jobs running', inFigures(queue.running)],
-      ['workers', inFigures(workers.alive)],
-      ['web processes', inFigures(processes.filter(({ alive, kind }) => alive && kind !== 'worker').length)],
-      ['alerts pending', inFigures(alerts.pending)],
+      [`${named(queue.running, 'job')} running`, inFigures(queue.running)],
+      [named(workers.alive, 'worker'), inFigures(workers.alive)],
+      [named(web, 'web process', 'web processes'), inFigures(web)],
+      [`${named(alerts.pending, 'alert')} pending`, inFigures(alerts.pending)],
     ]} />
     <${Facts} facts=${[
       ['Last hour', failedShare(last_hour)],
@@ -90,9 +103,17 @@ function Now(dashboard: Dashboard): Html {
 const act = (action: string, subject: string) => `/operator/act?${new URLSearchParams({ action, subject })}`
 const LISTED = 20
 
+/** The hour is that of the warning `payment_unresolved`. */
+const ON_UNRESOLVED =
+  'A worker asks about each again until its outcome is proved, and charges nothing twice. There is nothing to do before a warning ' +
+  'says that one is open after an hour. Then check that a worker runs, and that the facilitator and the node of the blockchain answer; ' +
+  '`npm run cli -- payments list-unresolved` says until when each can be charged, and `npm run cli -- payments reconcile` compares ' +
+  'the ledger with the blockchain.'
+
 /** Open problems, payments first. */
 function Open({ unresolved, undelivered, deadJobs }: Dashboard): Html {
-  return html`<h2>Payments that are not resolved</h2>
+  return html`<h2 id="payments">Payments that are not resolved</h2>
+    ${unresolved.length > 0 && html`<p>${withCode(ON_UNRESOLVED)}</p>`}
     <${Table} caption="Payments that may have been charged and are not certainly settled" unseen empty="There are none."
       columns=${[{ name: 'Request' }, { name: 'State' }, { name: 'Open for', number: true }, { name: 'Network' }, { name: 'Payer' }, { name: 'Transaction' }]}
       rows=${unresolved
@@ -155,7 +176,7 @@ function Parts({ status }: Dashboard): Html {
           money_today
             .map(
               ({ mode, network, payments, amount_usd }) =>
-                `${amount_usd} USDC in ${payments === 1 ? 'one payment' : `${inFigures(payments)} payments`} (${mode}, ${networkInWords(network)})`,
+                `${amount_usd} USDC in ${counted(payments, 'payment')} (${mode}, ${networkInWords(network)})`,
             )
             .join('; ') || 'none',
         ],
@@ -164,7 +185,7 @@ function Parts({ status }: Dashboard): Html {
         ['Watchdogs', `${listed(watchdogs.by_state)}; judged ${span(watchdogs.judged_seconds_ago)} ago`],
         [
           'Deliveries',
-          `${inFigures(alerts.pending)} pending${alerts.pending > 0 ? `, the oldest for ${span(alerts.oldest_seconds)}` : ''}; ${inFigures(alerts.failing_webhooks)} webhooks fail`,
+          `${inFigures(alerts.pending)} pending${alerts.pending > 0 ? `, the oldest for ${span(alerts.oldest_seconds)}` : ''}; ${counted(alerts.failing_webhooks, 'webhook fails', 'webhooks fail')}`,
         ],
         ['Accounts', `${inFigures(accounts.total)}, of them ${inFigures(accounts.disabled)} disabled`],
       ]} />

@@ -130,6 +130,12 @@ const IMPOSSIBLE = {
   charged: 'Its payment may be charged already, so it cannot be cancelled.',
 }
 
+/** The heading where an action on a request would change nothing. */
+const REFUSED: Partial<Record<Action, string>> = {
+  cancel_request: 'This request cannot be cancelled',
+  retry_request: 'This request needs no new job',
+}
+
 /** Why an action would change nothing; null where it may. @param state of the request that it is about; null for other subjects */
 function impossible(action: Action, state: State | null): string | null {
   if (state === null) return null
@@ -198,8 +204,9 @@ export interface Question {
 /** @param state of the request that the action is about; null for other subjects */
 export function questionPage(site: Site, formToken: string, question: Question, state: State | null): string {
   const { action, subject } = question
-  const { title, does, button } = QUESTIONS[action]
+  const { title: asked, does, button } = QUESTIONS[action]
   const refusal = impossible(action, state)
+  const title = (refusal && REFUSED[action]) ?? asked
   return renderOperatorPage(site, {
     title,
     path: '/operator/act',
