@@ -148,7 +148,7 @@ export function Field({ id, label, hint, problem, autocomplete = 'off', ...input
 /** A moment in words, in UTC. */
 export function Time({ ms }: { ms: number }): Html {
   const at = new Date(ms)
-  return html`<time datetime=${at.toISOString()}>${inWords.format(at)}</time>`
+  return html`<time class="in-words" datetime=${at.toISOString()}>${inWords.format(at)}</time>`
 }
 
 /** A moment in few characters, in UTC, for tables: `2026-11-22 13:20:05`. */

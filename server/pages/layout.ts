@@ -162,3 +162,8 @@ function markOf(address: string, path: string): 'page' | 'true' | undefined {
   const parent = path.startsWith('/receipts') ? '/chain' : path
   return parent === address || path.startsWith(`${address}/`) ? 'true' : undefined
 }
+
+/** A group of the way at the side of a page. Only that of the page itself is open, so that its entry is in sight. */
+export function SideGroup({ name, isOpen, children }: { name: string; isOpen: boolean; children?: Html }): Html {
+  return html`<details class="group" open=${isOpen}><summary>${name}</summary><ul aria-label=${name}>${children}</ul></details>`
+}

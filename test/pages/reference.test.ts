@@ -112,7 +112,7 @@ t.test('each page names its operation, has a heading of its own and leads to the
     t.match(page, new RegExp(`</h1><p class="named"><code>${name}</code></p>`), name)
     t.match(
       page,
-      /<a href="\/docs">All operations<\/a><br\/><a href="\/docs\/errors">All errors<\/a><\/p><p class="group"/,
+      /<a href="\/docs">All operations<\/a><br\/><a href="\/docs\/errors">All errors<\/a><\/p><details class="group"/,
     )
     t.notMatch(page, /list of (string|object|integer|number|boolean)\b/, name)
   }

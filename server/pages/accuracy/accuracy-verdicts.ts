@@ -71,7 +71,7 @@ export function PublishedFigures({
       one,
     ) => html`<section key=${one.procedure} class="accuracy" aria-label="Measured with the weights, before integration">
       <h2 id=${BEFORE_INTEGRATION}>Measured with the weights, before integration</h2>
-      <p>From ${one.source.replaceAll('`', '')}, ${one.at}. These sets are not in the repository, and this service did not measure
+      <p>From ${one.source.replaceAll('`', '')}, <time datetime=${one.at}>${one.at}</time>. These sets are not in the repository, and this service did not measure
       them. The native runtime gives other last digits than the product and is an estimate.</p>
       <${RowsTable} caption="Measured with the weights, before integration" rows=${publishedRows(one)} />
       <p>${agreement(runs, one)}</p>

@@ -1,6 +1,6 @@
 // The pages under /guide: a list of the documents, and each document with links to the others beside it.
 import { html } from '../../../client/page/html.ts'
-import { renderPage, type Site } from '../layout.ts'
+import { renderPage, SideGroup, type Site } from '../layout.ts'
 import type { Document } from './documents.ts'
 
 /** In the order in which they are read. A document that is not named comes at the end of the last group. */
@@ -67,13 +67,13 @@ export function guidePage(site: Site, documents: Documents, document: Document):
       <nav class="side" id="side" tabindex="0" aria-label="Guide">
         <p><a href="/guide">All documents</a></p>
         ${groupsOf(documents).map(
-          ([name, list]) => html`<p class="group" id=${`group-${name}`}>${name}</p>
-            <ul aria-labelledby=${`group-${name}`}>${list.map(
+          ([name, list]) =>
+            html`<${SideGroup} key=${name} name=${name} isOpen=${list.includes(document)}>${list.map(
               (one) => html`<li key=${one.path}>
               <a href=${one.path} aria-current=${one === document ? 'page' : undefined}>${one.title}</a>
               ${one === document && html`<${Headings} headings=${document.headings} />`}
             </li>`,
-            )}</ul>`,
+            )}<//>`,
         )}
       </nav>
       <div>

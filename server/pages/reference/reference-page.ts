@@ -5,7 +5,7 @@ import { Badge, Code, Facts, inFigures, Table } from '../../../client/page/parts
 import { ERROR_CODES, errorTable, retryRule } from '../../errors.ts'
 import { errorCodes, type Operation } from '../../operation.ts'
 import type { Example, Examples } from '../examples/examples.ts'
-import { renderPage, type Site } from '../layout.ts'
+import { renderPage, SideGroup, type Site } from '../layout.ts'
 import { bodyIn, callsIn, headersIn, pathOf } from './call-code.ts'
 import { meaningOf } from './member-meanings.ts'
 import { type Schema, SchemaList, type SchemaListProps, type Schemas, withCode } from './schema-list.ts'
@@ -125,8 +125,11 @@ function Beside({ catalog, current, children }: { catalog: readonly Operation[];
     <nav class="side" id="side" tabindex="0" aria-label="Operations">
       <p><a href="/docs">All operations</a><br />${link(ERRORS, 'All errors')}</p>
       ${roomsOf(catalog).map(
-        ([name, operations]) => html`<p class="group" id=${`group-${idOf(name)}`}>${name}</p>
-          <ul aria-labelledby=${`group-${idOf(name)}`}>${operations.map((one) => html`<li key=${one.name}>${link(one.name, one.name.replaceAll('_', ' '))}</li>`)}</ul>`,
+        ([
+          name,
+          operations,
+        ]) => html`<${SideGroup} key=${name} name=${name} isOpen=${operations.some((one) => one.name === current)}>
+          ${operations.map((one) => html`<li key=${one.name}>${link(one.name, one.name.replaceAll('_', ' '))}</li>`)}<//>`,
       )}
     </nav>
     ${children}
