@@ -285,5 +285,5 @@ export function parseInput(schema: z.ZodObject, raw: unknown) {
     .slice(0, MAX_ISSUES)
     .map((issue) => `${issue.path.join('.') || 'body'}: ${issue.message}`)
   // zod repeats an unrecognised key in its message; the key may be long and may not be well-formed Unicode. The cut may part a pair.
-  throw new AppError('invalid_request', issues.join('; ').slice(0, 500).toWellFormed())
+  throw new AppError('invalid_request', issues.join('; ').slice(0, 500).toWellFormed(), { cause: parsed.error })
 }

@@ -6,6 +6,7 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import type { Api } from '../context.ts'
 import { type Asset, encode } from '../pages/assets.ts'
 import { errorPage, type Sent } from '../pages/error-page.ts'
+import { inputFaults } from '../pages/input-faults.ts'
 import { openSite, pageHeaders } from '../pages/layout.ts'
 import { type FailureAnswer, isOfInterface } from './verification.ts'
 
@@ -66,9 +67,9 @@ export async function sendError(api: Api, request: FastifyRequest, reply: Fastif
 }
 
 /** Null for callers who get JSON. */
-async function pageOf(api: Api, request: FastifyRequest, { status, body, headers: answered }: FailureAnswer) {
+async function pageOf(api: Api, request: FastifyRequest, { status, body, headers: answered, cause }: FailureAnswer) {
   if (!isNavigation(request)) return null
-  const shown = { status, retryAfter: answered['retry-after'], ...body.error }
+  const shown = { status, retryAfter: answered['retry-after'], faults: inputFaults(cause), ...body.error }
   try {
     return errorPage(await openSite(api), request.url, shown, sentBy(request))
   } catch (cause) {

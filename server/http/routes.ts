@@ -200,9 +200,10 @@ export function renderError(error: unknown, request: FastifyRequest): FailureAns
     const operation = request.routeOptions.config?.operation ?? 'unknown'
     request.log.error({ event: 'request_failed', operation, err: known })
   }
-  if (isOfInterface(request)) return renderVerificationError(known)
+  if (isOfInterface(request)) return { ...renderVerificationError(known), cause: known }
   const { status, headers, error: body } = publicError(known)
-  return { status: body.code === 'internal_error' ? 500 : status, headers: { ...headers }, body: { error: body } }
+  const shown = body.code === 'internal_error' ? 500 : status
+  return { status: shown, headers: { ...headers }, body: { error: body }, cause: known }
 }
 
 /** What Fastify refuses by itself, before an operation is reached. */

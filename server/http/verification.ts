@@ -37,6 +37,8 @@ export interface HttpAnswer {
 /** The answer to a call that failed. */
 export interface FailureAnswer extends HttpAnswer {
   body: { error: { code: string; message: string; retryable: boolean } }
+  /** What was thrown, for a page that says it in words. Programs get the body alone. */
+  cause?: unknown
 }
 
 /** The statuses that these routes may answer; every other status of an error is mapped onto them. */

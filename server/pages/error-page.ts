@@ -2,6 +2,7 @@
 import { type Html, html } from '../../client/page/html.ts'
 import { Facts, Notice } from '../../client/page/parts.ts'
 import { EFFECT_UNKNOWN, STORAGE_FULL } from '../errors.ts'
+import { type InputFault, sentence } from './input-faults.ts'
 import { renderPage, type Site } from './layout.ts'
 
 export interface ShownError {
@@ -12,6 +13,8 @@ export interface ShownError {
   retryable: boolean
   /** The value of `Retry-After`. */
   retryAfter?: string | undefined
+  /** What is wrong with the values of the request, where a schema refused them. */
+  faults?: readonly InputFault[] | undefined
 }
 
 /** What a browser sent, where it did not only open an address. */
@@ -47,7 +50,7 @@ export function errorPage(site: Site, url: string, error: ShownError, sent?: Sen
   return renderPage(site, {
     title,
     path,
-    description: message,
+    description: error.faults?.map(({ words: said }) => said).join(' ') ?? message,
     unlisted: true,
     body: html`<h1>${title}</h1>
       <${Notice} tone=${status < 500 ? 'plain' : 'bad'}>${words.wrong}<//>
@@ -133,7 +136,9 @@ function wordsOfSent(error: ShownError, path: string, { form, isPage, isTooLong 
       message,
     }
   const title = code === 'forbidden' ? 'That is not allowed' : (TITLES[status] ?? 'It did not work')
-  const wrong = message.replace(EFFECT_UNKNOWN, 'It is not known whether the form had an effect.')
+  const said =
+    error.faults?.map(({ name, words }) => (name === null ? words : `${name}: ${words}`)).join(' ') ?? message
+  const wrong = said.replace(EFFECT_UNKNOWN, 'It is not known whether the form had an effect.')
   if (isFull(error)) return { title: FULL.title, wrong, next: FULL.next, doors: [WHAT_WORKS, ...doors] }
   if (retryable) {
     const next = `Go back in your browser: ${STILL_THERE}. Send it again ${whenAgain(retryAfter)}; nothing has to be changed.`
@@ -157,13 +162,17 @@ const isFull = ({ message }: ShownError) => message.startsWith(STORAGE_FULL)
 
 const STILL_THERE = 'it may still have what you wrote'
 
-/** What is wrong. A message about a value of the request begins with its name: `from: Too small: ...`. */
-function inWords({ code, message }: ShownError): Html {
+/** What is wrong. Another message about a value of the request than a schema's begins with its name too: `after: is not ...`. */
+function inWords({ code, message, faults }: ShownError): Html {
   if (code !== 'invalid_request') return message.replace(EFFECT_UNKNOWN, '').trimEnd()
-  const faults = message.split('; ').map((fault) => /^([\w.]+): (.+)$/s.exec(fault))
-  if (faults.includes(null)) return message
-  return faults.map(
-    (fault, n) => html`${n > 0 && ' '}In the address, the value of <code>${fault?.[1]}</code> is wrong. ${fault?.[2]}.`,
+  const [, named, said = ''] = /^([\w.]+): (.+)$/s.exec(message) ?? []
+  const found = faults ?? (named === undefined ? null : [{ name: named, words: sentence(said) }])
+  return (
+    found?.map(({ name, words }, n) => {
+      const where =
+        name === null ? 'In the address:' : html`In the address, the value of <code>${name}</code> is wrong.`
+      return html`${n > 0 && ' '}${where} ${words}`
+    }) ?? message
   )
 }
 

@@ -3,12 +3,14 @@ import { globSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { h } from 'preact'
 import t, { type Test } from 'tap'
+import { z } from 'zod'
 import { buildAssets } from '../../client/page/build.ts'
 import { html } from '../../client/page/html.ts'
 import { Badge, Code, Facts, Field, Figures, Notice, Table } from '../../client/page/parts.ts'
 import { Strip } from '../../client/page/strip.ts'
 import { publicError, UnavailableError } from '../../server/errors.ts'
 import { errorPage } from '../../server/pages/error-page.ts'
+import { inputFaults } from '../../server/pages/input-faults.ts'
 import { openSite, renderPage } from '../../server/pages/layout.ts'
 import { Plot } from '../../server/pages/plot.ts'
 import { type Browser, noBrowser, overflow, picture, seriousFindings, sharedBrowser, shown, visit } from '../browser.ts'
@@ -57,8 +59,14 @@ t.test(
     t.match(passing, /What next<\/dt><dd><bdi>Try again in a few seconds/)
 
     const wrong = await (await get('/v1/chain?from=0&to=x', BROWSER)).text()
-    t.match(wrong, /In the address, the value of <code>from<\/code> is wrong\. Too small/)
-    t.match(wrong, /In the address, the value of <code>to<\/code> is wrong\. /)
+    t.match(wrong, 'In the address, the value of <code>from</code> is wrong. It must be 1 or more.')
+    t.match(wrong, 'In the address, the value of <code>to</code> is wrong. It must be a whole number.')
+    t.notMatch(wrong, SCHEMA_WORDS)
+    t.match(await (await get('/v1/chain?from=0&to=x', '*/*')).json(), {
+      error: {
+        message: 'from: Too small: expected number to be >=1; to: Invalid input: expected number, received string',
+      },
+    })
     t.match(wrong, /What next<\/dt><dd><bdi>Correct the address and open it again/)
     t.match(wrong, /<a class="button" href="\/v1\/chain">Open it without/)
     t.notMatch(wrong, 'Try again')
@@ -94,6 +102,52 @@ t.test('a full storage is not said to pass in seconds: its operator has to act',
   t.match(sent, /What next<\/dt><dd><bdi>The operator of the service has to free space/)
   t.match(sent, 'href>Back to the form</a>')
   t.notMatch(sent, 'seconds')
+})
+
+/** Words in which the library of schemas speaks to programmers. */
+const SCHEMA_WORDS = /\b(Invalid|Too (big|small)|Unrecognized|expected|received|undefined)\b/
+
+t.test('what a schema refuses is said on a page in plain words, of whichever kind it is', async (t) => {
+  const words = (schema: z.ZodType, value: unknown) => {
+    const { error: cause } = schema.safeParse(value)
+    return inputFaults(new Error('refused', { cause }))?.map((fault) => fault.words)
+  }
+  const cases: [z.ZodType, unknown, string][] = [
+    [z.string(), undefined, 'It is missing.'],
+    [z.string(), 1, 'It must be text.'],
+    [z.boolean(), 1, 'It must be true or false.'],
+    [z.int(), 1.5, 'It must be a whole number.'],
+    [z.array(z.string()), 1, 'It must be a list.'],
+    [z.bigint(), 1, 'It must be of another kind.'],
+    [z.enum(['a', 'b']), 'c', 'It must be one of a, b.'],
+    [z.literal('a'), 'c', 'It must be a.'],
+    [z.string().min(1), '', 'It must not be empty.'],
+    [z.string().min(2), '', 'It must have at least 2 characters.'],
+    [z.array(z.int()).max(1), [1, 2], 'It must have at most 1 entries.'],
+    [z.int().max(9), 10, 'It must be 9 or less.'],
+    [z.int().multipleOf(5), 7, 'It must be a multiple of 5.'],
+    [z.uuid(), 'x', 'It is not an id.'],
+    [z.string().regex(/^a$/), 'x', 'It is not in the form that is needed.'],
+    [z.union([z.string(), z.int()]), true, 'It is in none of the forms that are taken.'],
+    [z.strictObject({}), { b: 1 }, 'Nothing by this name is taken: b.'],
+    [z.record(z.uuid(), z.int()), { b: 1 }, 'It cannot be used.'],
+    [z.string().refine(() => false, 'must be in the future'), '', 'It must be in the future.'],
+    [z.string().refine(() => false), '', 'It cannot be used.'],
+  ]
+  for (const [schema, value, expected] of cases) {
+    const said = words(schema, value)
+    t.same(said, [expected])
+    t.notMatch(said?.join(), SCHEMA_WORDS)
+  }
+  t.equal(inputFaults(new Error('of another kind')), undefined)
+  const site = await openSite({ baseUrl: system.service.address })
+  const error = {
+    status: 400,
+    code: 'invalid_request',
+    message: 'after: is not a value of this page.',
+    retryable: false,
+  }
+  t.match(errorPage(site, '/x?after=1', error), '<code>after</code> is wrong. It is not a value of this page.</p>')
 })
 
 t.test('no notice has a tone that a verdict has', async (t) => {
