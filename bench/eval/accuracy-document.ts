@@ -33,7 +33,7 @@ export function renderAccuracy({ runs, marked, published }: Accuracy): string {
 
 const INTRODUCTION = `# Accuracy
 
-This document shows how well the service assesses claims, measured on labelled sets. \`npm run eval -- --save\` writes it. A running
+How well the service assesses claims, measured on labelled sets. \`npm run eval -- --save\` writes it. A running
 service shows the results for its own configuration at \`/accuracy\`. [Methodology](methodology.md) explains how the service assesses a
 page, and \`bench/README.md\` explains how each figure is counted. A figure is valid only for its set, its date and its procedure. The
 procedure names the rules and the model. \`docs/accuracy-of-others.json\` has what others publish on the same sets, and \`/accuracy\` shows it.`

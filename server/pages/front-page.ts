@@ -27,21 +27,23 @@ export interface FrontPageParts {
 
 export function frontPage(site: Site, { capabilities, offer, example, trying }: FrontPageParts): string {
   const { methodology_version: methodology, price } = capabilities
+  // A look is a verification too.
+  const canTry = trying.enabled && !offer.closed
   return renderPage(site, {
     title: 'Countersign',
     path: '/',
     description: `${HEADLINE}. ${offer.summary}`,
-    ...(trying.enabled && { scripts: ['try'] as const }),
+    ...(canTry && { scripts: ['try'] as const }),
     body: html`<div class="hero">
         <div>
           <h1>${HEADLINE}</h1>
           <p class="lead">${LEADS[offer.assessment]}</p>
           ${offer.closed && html`<${Notice} title="Closed.">${offer.closed}<//>`}
           ${
-            trying.enabled
+            canTry
               ? html`<${TryForm} examples=${tryExamples(site)} perDay=${trying.perAddress} />`
               : offer.closed
-                ? html`<p class="actions"><a class="button" href="/guide">Read the guide</a></p>`
+                ? html`<p class="actions"><a class="button" href="/verify">Verify a result</a><a class="button quiet" href="/guide">Read the guide</a></p>`
                 : html`<p class="actions"><a class="button" href="/guide/buying">Buy a verification</a><a class="button quiet" href="/guide">Read the guide</a></p>`
           }
         </div>
@@ -49,7 +51,7 @@ export function frontPage(site: Site, { capabilities, offer, example, trying }: 
           <${ExampleCard} result=${example} />
         </div>
       </div>
-      <${WaysIn} site=${site} capabilities=${capabilities} />
+      <${WaysIn} site=${site} capabilities=${capabilities} closed=${offer.closed !== null} />
       <${InForce} capabilities=${capabilities} offer=${offer} />
       <${Proof} result=${example} />`,
   })
@@ -126,11 +128,24 @@ function Proof({ result }: { result: VerificationResult }) {
 
 export const PURCHASE = { source_url: 'https://example.com/', claim: 'This domain is for documentation examples.' }
 
-function WaysIn({ site: { baseUrl }, capabilities }: { site: Site; capabilities: Capabilities }) {
+function WaysIn({
+  site: { baseUrl },
+  capabilities,
+  closed,
+}: {
+  site: Site
+  capabilities: Capabilities
+  closed: boolean
+}) {
   const { networks, mcp_tool } = capabilities
   const takesEvm = networks.some((network) => network.startsWith('eip155:'))
   return html`<section aria-labelledby="ways">
     <h2 id="ways">Use it</h2>
+    ${
+      closed &&
+      html`<${Notice} title="Purchases are closed now.">Each one below is answered with 503, and nothing is charged. What works:${' '}
+        <a href="/verify">verifying a result</a>, <a href="/chain">the receipts</a>, and for agents <a href="/guide/control-toolkit">the free tools</a>.<//>`
+    }
     <div class="ways">
       <div>
         <h3>As an agent</h3>

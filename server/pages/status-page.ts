@@ -36,14 +36,15 @@ type Line = readonly [name: string, tone: Tone, state: string, detail: Html]
 
 export function statusPage(site: Site, status: Status): string {
   const lines = linesOf(status)
-  const broken = lines.filter(([, tone]) => tone === 'bad').length
+  const named = (tone: Tone) => lines.filter((line) => line[1] === tone).map(([name]) => lowerFirst(name))
+  const [broken, restricted] = [named('bad'), named('open')]
   const [tone, title]: [NoticeTone, string] =
-    broken > 0
-      ? ['bad', 'Not everything works.']
-      : lines.some(([, tone]) => tone === 'open')
-        ? ['plain', 'It works, with a restriction.']
+    broken.length > 0
+      ? ['bad', `Not everything works: ${broken.join(', ')}.`]
+      : restricted.length > 0
+        ? ['plain', `It works, with a restriction: ${restricted.join(', ')} are closed.`]
         : ['good', 'Everything works now.']
-  const past = broken === 0 ? lastInterruption(status.days ?? []) : null
+  const past = broken.length === 0 ? lastInterruption(status.days ?? []) : null
   return renderPage(site, {
     title: 'Status',
     path: '/status',
@@ -58,6 +59,9 @@ export function statusPage(site: Site, status: Status): string {
         succeeded and there was at least one. For programs: <a href="/readyz">/readyz</a> says the same of the process that answers.</p>`,
   })
 }
+
+/** The name of a part within a sentence. */
+const lowerFirst = (name: string) => name.charAt(0).toLowerCase() + name.slice(1)
 
 const NAMES: Readonly<Record<string, string>> = {
   process: 'Process that answers',

@@ -49,6 +49,24 @@ t.test('the front page shows a result of the assessment in force, whichever it i
   }
 })
 
+t.test(
+  'while purchases are closed, the front page says so at the commands to buy, and leads to what works',
+  async (t) => {
+    const usesOf = async (settings: Record<string, string>) => {
+      await using front = await openAccountHarness(settings)
+      const answer = await fetch(new URL('/', front.address), { headers: { accept: BROWSER } })
+      return /<section aria-labelledby="ways">.*?<\/section>/s.exec(await answer.text())?.[0] ?? ''
+    }
+    const closed = await usesOf({ VERIFICATION_ENABLED: 'false' })
+    t.match(
+      closed,
+      /<h2 id="ways">Use it<\/h2><div class="notice"[^>]*><p><strong>Purchases are closed now\.<\/strong> Each one below is answered with 503, and nothing is charged\. What works: <a href="\/verify">/,
+    )
+    t.notMatch(closed, 'href="/try"', 'a look is a verification too')
+    t.notMatch(await usesOf({}), 'class="notice"')
+  },
+)
+
 t.test('beside its price the front page says once whether money is taken', async (t) => {
   const priceOf = (page: string) => /<section aria-labelledby="price">.*?<\/section>/s.exec(page)?.[0] ?? ''
   const offline = await read('/')
@@ -106,6 +124,11 @@ t.test('each page of the guide names the next one', async (t) => {
     followed.add(next)
   }
   t.equal(followed.size, documents.size, 'each page follows one other')
+})
+
+t.test('what a list says of a page of the guide does not call it this page', async (t) => {
+  for (const { path, summary } of (await findDocuments()).values())
+    t.notMatch(summary, /^(This|These|Here)\b/, `${path} begins so where another page leads to it`)
 })
 
 t.test('diagrams of states are tables of their transitions', async (t) => {

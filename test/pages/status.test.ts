@@ -6,6 +6,7 @@ import { type Item, observe } from '../../bench/eval/labels.ts'
 import { measureMarked } from '../../bench/eval/marked.ts'
 import { markedRecordOf, recordOf } from '../../bench/eval/record.ts'
 import type { Outcome } from '../../bench/eval/score.ts'
+import { FRESH_RIGHT_OF_100 } from '../../client/verdict-words.ts'
 import type { AssessmentKind } from '../../server/interface/assessment.ts'
 import { readDays } from '../../server/operate/roll-ups.ts'
 import { findAccuracy, findOthers, percent } from '../../server/pages/accuracy/accuracy.ts'
@@ -50,6 +51,27 @@ t.test('what does not work is said, as /readyz says it', async (t) => {
   t.match(rowOf(broken, 'Database'), /does not work/)
   t.match(broken, 'The record cannot be read')
   t.notMatch(broken, 'secret_user')
+})
+
+t.test('the banner names what does not work or is restricted', async (t) => {
+  const site = await openSite({ baseUrl: 'https://verify.example' })
+  const work = { workers: true, due: 0, oldest_seconds: 0 }
+  const banner = (more: object) => {
+    const checks = { process: { ok: true }, database: { ok: true } }
+    const page = statusPage(site, { at: 0, checks, refusal: null, work, days: [], ...more })
+    return textOf(/<h1>Status<\/h1><div class="notice.*?<\/strong>/s.exec(page)?.[0] ?? '')
+  }
+  t.match(banner({}), 'Everything works now.')
+  t.match(banner({ refusal: 'It is closed.' }), 'It works, with a restriction: new verifications are closed.')
+  t.match(banner({ checks: { database: { ok: false } } }), 'Not everything works: database.')
+  t.match(
+    banner({
+      checks: { process: { ok: false }, keys: { ok: false } },
+      refusal: 'x',
+      work: { ...work, workers: false },
+    }),
+    'Not everything works: process that answers, signing keys, workers.',
+  )
 })
 
 t.test('the days are those of the roll-ups', async (t) => {
@@ -141,6 +163,8 @@ t.test('/accuracy shows the saved run of this configuration alone', async (t) =>
   t.equal(page.includes(run?.set.sha256 ?? '?'), isShown)
   t.equal(page.includes('No evaluation was run on this configuration.'), !isShown)
   if (isShown) for (const { id } of run?.failures ?? []) t.ok(page.includes(`<code>${id}</code>`), id)
+  t.equal(page.includes(`<h2>Claims of ${run?.set.name} whose passage is not the first quote</h2>`), isShown)
+  t.equal(page.includes('For a page that was never tried here, rely on the figure of all.'), isShown)
   const quoted = marked.filter(({ procedure }) => procedure === LITERAL_PROCEDURE)
   t.equal(page.includes('Data sets with annotated evidence'), quoted.length > 0)
   for (const { set, retrieval } of quoted)
@@ -172,6 +196,10 @@ t.test('/accuracy of the local verifier has its figures, its weights and what th
     page,
     `${RIGHT_OF_100.supports} of 100 of its verdicts for a claim and ${RIGHT_OF_100.contradicts} of 100 against`,
   )
+  const { supports, contradicts } = FRESH_RIGHT_OF_100
+  const advice = `For a page that the verifier has never seen, rely on the lower pair, ${supports} and ${contradicts} of 100: on the fresh sets nothing was trained or chosen.`
+  t.ok(page.includes(advice), 'which figure to take')
+  t.ok(page.indexOf(advice) < page.indexOf('<h2'), 'near the top')
 })
 
 t.test(

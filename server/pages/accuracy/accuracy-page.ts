@@ -42,6 +42,7 @@ export function accuracyPage(
     description: 'How well this service assesses claims: the last evaluation on a labelled set, with every failure.',
     body: html`<h1>Accuracy</h1>
       <p class="lead">${LEADS[inForce.assessment]}</p>
+      ${ADVICE[inForce.assessment] && html`<p>${ADVICE[inForce.assessment]}</p>`}
       ${inForce.assessment === 'local' && card.length > 0 && html`<p>${WHENCE}</p>`}
       ${measured.length === 0 && html`<${NoRun} inForce=${inForce} />`}
       <${Verdicts} runs=${judged} />
@@ -69,10 +70,16 @@ const LEADS: Record<AssessmentKind, string> = {
     'A model gives the verdict here. The figures show how often people gave the same verdict to the same page and claim.',
 }
 
+/** The figure to take for a page of one's own, from those that the page shows. */
+const ADVICE: Readonly<Partial<Record<AssessmentKind, string>>> = {
+  literal: 'For a page that was never tried here, rely on the figure of all.',
+  local: `For a page that the verifier has never seen, rely on the lower pair, ${FRESH_RIGHT_OF_100.supports} and ${FRESH_RIGHT_OF_100.contradicts} of 100: on the fresh sets nothing was trained or chosen.`,
+}
+
 /** Where the figures of the lead are from. */
-const WHENCE = html`These two figures are of 440 claims about 62 web pages from which the model learnt nothing: the first row of
+const WHENCE = html`The higher pair is of 440 claims about 62 web pages from which the model learnt nothing: the first row of
   ${' '}<a href=${`#${BEFORE_INTEGRATION}`}>Measured with the weights</a>. Half of these claims decided how sure it must be before it gives a
-  verdict. Where nothing at all was chosen, on the fresh sets, the figures are in the tables too, and some are lower.`
+  verdict.`
 
 function NoRun({ inForce: { methodologies } }: { inForce: InForce }) {
   return html`<${Notice} title="No evaluation was run on this configuration.">Its accuracy is not known.<//>
@@ -95,7 +102,7 @@ function RunView({ run }: { run: AccuracyRun }) {
       ['Assessed', `${inFigures(assessed)} of ${inFigures(set.items)}`],
       ['Quotes', `${share(quotes)} are in the text exactly`],
     ]} />
-    <h2>Every failure</h2>
+    <h2>Claims of ${set.name} whose passage is not the first quote</h2>
     <${Table} caption="Failures" unseen columns=${['item', 'claim', 'label', 'what'].map((name) => ({ name }))}
       empty="There was none."
       rows=${(failures ?? []).map(({ id, claim, label, why }) => [html`<code>${id}</code>`, claim, label, why])} />
