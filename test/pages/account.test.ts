@@ -1,6 +1,9 @@
 // The account page in a browser: the key stays in the page, every section shows what the account has, actions ask before what cannot be
 // undone, and each is an operation of the service.
+import { globSync } from 'node:fs'
 import { readFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import type { Page } from 'playwright-core'
 import type { VNode } from 'preact'
 import { renderToStaticMarkup } from 'preact-render-to-string'
 import t from 'tap'
@@ -143,11 +146,30 @@ t.test('a webhook that takes no alert says what it answered', async (t) => {
     t.equal(asText(html`<${Trouble} state=${state} alerts=${alerts} />`), words)
 })
 
+/** What outlives the page, and its address. */
+const keptIn = (page: Page) =>
+  page.evaluate(async () => {
+    const stores = [document.cookie, JSON.stringify(localStorage), JSON.stringify(sessionStorage), location.href]
+    const others = [JSON.stringify(history.state), JSON.stringify(await indexedDB.databases()), await caches.keys()]
+    return [...stores, ...others].join()
+  })
+
 const asText = (shown: Html) =>
   renderToStaticMarkup(shown as VNode)
     .replaceAll(/<[^>]*>/g, '')
     .replaceAll(/\s+/g, ' ')
     .trim()
+
+t.test('what cannot be undone is asked about first', async (t) => {
+  const folder = join(import.meta.dirname, '../../client/page/account')
+  const sources = await Promise.all(
+    globSync('*.ts', { cwd: folder }).map((name) => readFile(join(folder, name), 'utf8')),
+  )
+  const acts = [...sources.join('\n').matchAll(/<\$\{Act\} label="([^"]+)"(.*?)\/>/gs)]
+  const lasting = acts.filter(([, label = '']) => /^(Delete|End|New secret|Revoke)\b/.test(label))
+  t.equal(lasting.length, 7)
+  for (const [, label = '', props = ''] of lasting) t.match(props, / question=/, label)
+})
 
 t.test('the account page in a browser', { skip: noBrowser }, async (t) => {
   const system = await startSystem({ pages: { '/hook': { body: 'ok' } } })
@@ -195,7 +217,11 @@ t.test('the account page in a browser', { skip: noBrowser }, async (t) => {
     t.match(await shown(page, '.meters'), /Active leases\s+0 of 1/)
     for (const name of ['Watchdogs', 'Leases', 'Citations', 'Receipts', 'Journal', 'API keys']) {
       await go(opened, name)
-      if (name !== 'API keys') t.match(await shown(page, 'main'), /will be here/, name)
+      if (name !== 'API keys') {
+        t.match(await shown(page, 'main'), /will be here/, name)
+        await page.waitForSelector('section p:has-text("; none is used")')
+        t.match(await shown(page, 'section'), /The free tier has [\d,]+ [^;]+; none is used\./, `${name}: the limit`)
+      }
       t.equal(await overflow(page), 0, name)
     }
     t.same(complaints, [])
@@ -206,7 +232,8 @@ t.test('the account page in a browser', { skip: noBrowser }, async (t) => {
   })
 
   await t.test('from nothing: register, keep the key, a watchdog, its alert, an upgrade', async (t) => {
-    await using opened = await visit(browser, system.url('/account'))
+    const permissions = ['clipboard-read', 'clipboard-write']
+    await using opened = await visit(browser, system.url('/account'), { permissions })
     const { page, complaints, requests } = opened
     await page.waitForSelector('#register')
     t.match(await shown(page, 'main'), /The free tier has 1 active lease, 1 watchdog[\s\S]*10 receipts a day/)
@@ -230,6 +257,9 @@ t.test('the account page in a browser', { skip: noBrowser }, async (t) => {
     await picture(page, 'account-key-1440-light')
     await page.getByRole('button', { name: 'Go on to the account' }).click()
     t.match(await shown(page, '#kept-problem'), /Keep the API key of newcomer first/)
+    await page.getByRole('button', { name: 'Copy it' }).click()
+    await page.waitForSelector('[role=status]:text-is("Copied.")')
+    t.equal(await page.evaluate(() => navigator.clipboard.readText()), made)
     const [file] = await Promise.all([
       page.waitForEvent('download'),
       page.getByRole('button', { name: 'Save it as a file' }).click(),
@@ -279,6 +309,7 @@ t.test('the account page in a browser', { skip: noBrowser }, async (t) => {
     await go(opened, 'Watchdogs')
     t.match(await shown(page, 'main'), /The dev tier has 50 watchdogs; 1 is used/)
     t.notOk(requests.some((line) => line.includes('ctk_')))
+    t.notMatch(await keptIn(page), 'ctk_', 'a key that is made here is in no store and no address')
     t.same(complaints, [])
     await page.setViewportSize({ width: 360, height: 740 })
     t.equal(await overflow(page), 0)
@@ -509,10 +540,7 @@ t.test('the account page in a browser', { skip: noBrowser }, async (t) => {
     )
     t.same(await seriousFindings(page), [])
 
-    const leaks = await page.evaluate(() =>
-      [document.cookie, JSON.stringify(localStorage), JSON.stringify(sessionStorage), location.href].join(),
-    )
-    t.notOk(leaks.includes('ctk_'), 'the key is in no store and no address')
+    t.notMatch(await keptIn(page), 'ctk_', 'the key is in no store and no address')
     t.same(
       requests.filter((line) => /ctk_/.test(line)),
       [],
