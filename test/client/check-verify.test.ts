@@ -14,6 +14,7 @@ import { VERDICT_WORDS } from '../../client/verdict-words.ts'
 import { verifyResult } from '../../client/verification.ts'
 import { modelEnv, openMessagesServer, type Script, SILENT, verdictOn } from '../assessment/semantic/messages-server.ts'
 import { noBrowser, overflow, picture, shown as seen, seriousFindings, sharedBrowser, visit } from '../browser.ts'
+import { faultsOfCard } from '../pages/card.ts'
 import { register } from '../quotes/harness.ts'
 import { startSystem } from '../system.ts'
 import { until } from '../until.ts'
@@ -177,7 +178,8 @@ t.test(
   { skip: noBrowser },
   async (t) => {
     const file = path('check.html')
-    t.match(await verify('report.md', ['--budget', '1', '--yes', '--html', file]), { code: 1, stderr: '' })
+    const known = await verify('report.md', ['--budget', '1', '--yes', '--html', file])
+    t.match(known, { code: 1, stderr: '' })
     const narrow = { viewport: { width: 360, height: 740 } } as const
     await using opened = await visit(await sharedBrowser(), pathToFileURL(file).href, narrow)
     const { page: opening, requests, complaints } = opened
@@ -206,6 +208,19 @@ t.test(
       ],
       'each finding has a way on of its own',
     )
+    const [home = ''] = /Results and receipts are in (.*)\.\n/.exec(known.stdout)?.slice(1) ?? []
+    const kept = await linesOf(join(home, readdirSync(home)[0] ?? '', 'results.jsonl'))
+    for (const claimed of ['three piers', '1901', 'railway']) {
+      const line = kept.find(({ claim }) => String(claim).includes(claimed))
+      const result = JSON.parse(Buffer.from(String(line?.result_base64), 'base64').toString())
+      const nth = await opening
+        .locator('.result-card')
+        .evaluateAll(
+          (cards, claim) => cards.findIndex((card) => card.textContent?.includes(claim)),
+          result.claim as string,
+        )
+      t.same(await faultsOfCard(opening, result, { nth }), [], claimed)
+    }
     t.match(await opening.locator('.looked').allInnerTexts(), [/^Holds three piers/, /The page is dead/])
     t.equal(
       await opening.getByRole('link', { name: 'How often it is right' }).first().getAttribute('href'),

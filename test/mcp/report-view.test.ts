@@ -7,6 +7,7 @@ import { wordsOf } from '../../client/page/verify/check-words.ts'
 import { HEADLINES } from '../../client/page/verify/report-view.ts'
 import { noBrowser, overflow, seriousFindings, sharedBrowser, shown } from '../browser.ts'
 import type { Result } from '../interface.schema.ts'
+import { faultsOfCard } from '../pages/card.ts'
 import { harbourClaim, startSystem } from '../system.ts'
 import { draw, fits, openChatHosts, portray } from './chat-frame.ts'
 import type { HostOptions } from './chat-host.ts'
@@ -88,6 +89,7 @@ t.test('in a frame of the stock host', { skip: noBrowser }, async (t) => {
       'The checks were made in this frame.',
     ])
       t.ok(said.includes(words), words)
+    t.same(await faultsOfCard(frame, JSON.parse(bytes)), [])
     t.match(await shown(frame, 'mark'), /1874/)
     t.match(await shown(frame, '.checks > summary'), /^(\d+) of \1 checks passed$/)
     t.same(await seriousFindings(frame), [], 'light')

@@ -11,6 +11,7 @@ import { recoveryToken } from '../../server/verification/recovery-token.ts'
 import { noBrowser, overflow, picture, seriousFindings, sharedBrowser, shown, visit } from '../browser.ts'
 import type { Page } from '../site.ts'
 import { PAGE, payingFetch, startSystem } from '../system.ts'
+import { faultsOfCard } from './card.ts'
 
 const toneOf = (page: BrowserPage) => page.locator('.notice strong').evaluate((one) => getComputedStyle(one).color)
 const NARROW_DARK = { viewport: { width: 360, height: 740 }, colorScheme: 'dark' } as const
@@ -62,6 +63,7 @@ t.test('results and receipts in a browser', { skip: noBrowser }, async (t) => {
     await page.waitForSelector('#standing')
     t.equal(await shown(page, '#standing'), HEADLINES.published)
     t.match(await shown(page, '.claimed'), /The harbour was opened in 1874/)
+    t.same(await faultsOfCard(page, result), [])
     t.match(await shown(page, '.downloads'), /deletes a result 24 hours after/)
     await page.locator('.skip').press('Enter')
     t.equal(await page.evaluate(() => document.activeElement?.id), 'main', 'the keyboard is at the content')

@@ -5,6 +5,7 @@ import { tryLink } from '../../client/page/try/try-link.ts'
 import { SAMPLES } from '../../server/looks/samples.ts'
 import { inspect, noBrowser, seriousFindings, sharedBrowser, visit } from '../browser.ts'
 import { harbourClaim, startSystem } from '../system.ts'
+import { faultsOfCard } from './card.ts'
 
 const BROWSER = 'text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8'
 /** A page that is not sent before a test says so. */
@@ -130,6 +131,13 @@ t.test('in a browser', { skip: noBrowser }, async (t) => {
     await page.getByLabel('What it is said to say').fill(claim)
     await page.getByLabel('Page', { exact: true }).press('Enter')
     await page.locator('#answer').getByText(`“${claim}”`).waitFor()
+    const known = await fetch(system.url('/try'), {
+      method: 'POST',
+      headers: { 'content-type': 'application/json' },
+      body: JSON.stringify({ source_url, claim }),
+    })
+    const { methodology_version } = await (await fetch(system.url('/api/agent/v1/capabilities'))).json()
+    t.same(await faultsOfCard(page, { ...(await known.json()), claim, methodology_version }), [])
     // What is refused at once is said in the page, and is no error on the console.
     await page.getByLabel('Page', { exact: true }).fill('https://127.0.0.1/')
     await page.getByRole('button', { name: 'Check it' }).click()

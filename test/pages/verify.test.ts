@@ -19,6 +19,7 @@ import { verifyResult } from '../../client/verification.ts'
 import { explainedFlags } from '../../server/verification/offer/risk-flag-advice.ts'
 import { type Browser, noBrowser, overflow, picture, seriousFindings, sharedBrowser, shown, visit } from '../browser.ts'
 import { payingFetch, startSystem } from '../system.ts'
+import { faultsOfCard } from './card.ts'
 
 const vectors = (name: string) => JSON.parse(readFileSync(join(import.meta.dirname, `../vectors/${name}.json`), 'utf8'))
 
@@ -116,6 +117,7 @@ t.test('in a browser', { skip: noBrowser }, async (t) => {
     const said = await shown(page, '.result-card')
     for (const words of ['The harbour was opened in 1874.', system.site.url('/harbour'), 'no money moved'])
       t.ok(said.includes(words), words)
+    t.same(await faultsOfCard(page, JSON.parse(result)), [])
     t.match(await shown(page, 'mark'), /1874/)
     const link = await page.getByRole('link', { name: 'Open the page at this quote' }).first().getAttribute('href')
     t.ok(link?.startsWith(`${system.site.url('/harbour')}#:~:text=`), link ?? '')
@@ -138,6 +140,14 @@ t.test('in a browser', { skip: noBrowser }, async (t) => {
       requests.filter((line) => new URL(line.split(' ')[1] ?? '').host !== host),
       [],
       'no other host is asked',
+    )
+    const paths = requests.map((line) => new URL(line.split(' ')[1] ?? ''))
+    t.same(
+      paths
+        .map(({ pathname, search }) => pathname + search)
+        .filter((path) => !/^\/(verify$|v1\/keys$|assets\/)/.test(path)),
+      [],
+      'of this one, its files and its keys alone',
     )
     t.same(complaints, [])
 
@@ -196,6 +206,7 @@ t.test('in a browser', { skip: noBrowser }, async (t) => {
     ]
     expectOrder(t, await shown(page, '.result-card'), parts)
     t.match(await shown(page, '.report'), /^✕\s+The page says otherwise/, 'nothing stands before the verdict')
+    t.same(await faultsOfCard(page, local), [])
     t.equal(
       await page.getByRole('link', { name: 'How often it is right' }).getAttribute('href'),
       system.url('/accuracy'),
