@@ -75,7 +75,7 @@ export interface Visit extends AsyncDisposable {
   requests: string[]
   /** Bytes over the network, headers included. */
   transferred(): number
-  /** What went wrong in the page: errors of scripts, and what the policy refused. */
+  /** What the page wrote to the console, errors of scripts, and what the policy refused. */
   complaints: string[]
   /** To the request for the page itself. */
   answer: Response | null
@@ -100,7 +100,7 @@ export async function visit(
     if (!request.url().startsWith('data:')) requests.push(`${request.method()} ${request.url()}`)
   })
   page.on('pageerror', (error) => complaints.push(error.message))
-  page.on('console', (message) => message.type() === 'error' && complaints.push(message.text()))
+  page.on('console', (message) => complaints.push(message.text()))
   const session = await context.newCDPSession(page)
   await session.send('Network.enable')
   session.on('Network.loadingFinished', ({ encodedDataLength }) => {
@@ -242,7 +242,12 @@ export async function inspect(
   { weight = 100_000, isLong = false }: InspectOptions = {},
 ): Promise<string> {
   await using opened = await visit(browser, url)
-  const { page, requests, complaints, transferred } = opened
+  const { page, requests, complaints, transferred, answer } = opened
+  const policy = (await answer?.allHeaders())?.['content-security-policy']
+  t.match(
+    policy,
+    /^default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; /,
+  )
   t.same(await seriousFindings(page), [], `${name}: light`)
   t.ok(transferred() < weight, `${name}: ${transferred()} bytes`)
   await picture(page, `${name}-1440-light`, !isLong)

@@ -169,6 +169,22 @@ t.test('no notice has a tone that a verdict has', async (t) => {
   t.notMatch(/^\.(mode|notice) \{[\s\S]*?\}/gm.exec(style)?.[0], '--open')
 })
 
+t.test('the policy of each kind of page, whole', async (t) => {
+  const whole = (form: string) =>
+    `default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; frame-ancestors 'none'; ` +
+    `form-action ${form}; base-uri 'none'; require-trusted-types-for 'script'; trusted-types 'none'`
+  const forms = ['/', '/try', '/pricing', '/receipts', '/chain']
+  for (const path of [...forms, '/guide', '/docs', '/docs/register', '/account', '/status', '/nothing']) {
+    const policy = (await get(path, BROWSER)).headers.get('content-security-policy')
+    t.equal(policy, whole(forms.includes(path) ? "'self'" : "'none'"), path)
+  }
+  const recomputes = (await get('/verify', BROWSER)).headers.get('content-security-policy')
+  const wider = whole("'none'")
+    .replace("script-src 'self'", "script-src 'self' 'wasm-unsafe-eval'; worker-src 'self'")
+    .replace("trusted-types 'none'", 'trusted-types recompute')
+  t.equal(recomputes, wider, '/verify')
+})
+
 t.test('the text of an address is shown, not run', async (t) => {
   const page = await (await get('/<script>alert(1)</script>', BROWSER)).text()
   t.notMatch(page, '<script>alert')
