@@ -7,6 +7,7 @@ import type axe from 'axe-core'
 import {
   type Browser,
   type BrowserContextOptions,
+  type ConsoleMessage,
   chromium,
   type Frame,
   type Page,
@@ -100,7 +101,7 @@ export async function visit(
     if (!request.url().startsWith('data:')) requests.push(`${request.method()} ${request.url()}`)
   })
   page.on('pageerror', (error) => complaints.push(error.message))
-  page.on('console', (message) => complaints.push(message.text()))
+  page.on('console', (message) => isWritten(message) && complaints.push(message.text()))
   const session = await context.newCDPSession(page)
   await session.send('Network.enable')
   session.on('Network.loadingFinished', ({ encodedDataLength }) => {
@@ -110,6 +111,11 @@ export async function visit(
   const answer = await page.goto(url)
   return { page, requests, complaints, answer, transferred: () => bytes, [Symbol.asyncDispose]: () => context.close() }
 }
+
+/** What a program wrote there, not what the browser advises, nor what the stock package for chat hosts notes of each message. */
+const isWritten = (message: ConsoleMessage) =>
+  /^(log|info|warning|error)$/.test(message.type()) &&
+  !message.text().startsWith('An iframe which has both allow-scripts and allow-same-origin')
 
 async function sameAs(answer: Response) {
   const headers = await answer.allHeaders()
