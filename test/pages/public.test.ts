@@ -23,7 +23,8 @@ import {
   sharedBrowser,
   visit,
 } from '../browser.ts'
-import { startSystem } from '../system.ts'
+import { openScriptedFacilitator, startSystem } from '../system.ts'
+import { faultsOfCard } from './card.ts'
 
 const system = await startSystem()
 t.teardown(() => system[Symbol.asyncDispose]())
@@ -45,7 +46,11 @@ t.test('the front page shows a result of the assessment in force, whichever it i
     await using front = await openAccountHarness({ ASSESSMENT, ...key })
     const answer = await fetch(new URL('/', front.address), { headers: { accept: BROWSER } })
     t.equal(answer.status, 200, ASSESSMENT)
-    t.match(await answer.text(), new RegExp(`>${ASSESSMENT}: `), 'and says which it is')
+    const page = await answer.text()
+    t.match(page, new RegExp(`>${ASSESSMENT}: `), 'and says which it is')
+    const [, first = ''] = /<h1>(.*?<p class="lead">.*?)<\/p>/s.exec(page) ?? []
+    t.match(first, /AI agent[\s\S]*one page and one claim/, 'its first words say what it does, and for whom')
+    t.notMatch(first, /SHA|hash|digest|code points?|Merkle|ed25519|[0-9a-f]{16}/i, 'in words of every day')
   }
 })
 
@@ -113,6 +118,20 @@ t.test('the guide escapes raw HTML, and leads links between documents to their p
   t.match(client, /<code class="long">countersign verify result\.json /)
   t.equal((await fetch(system.url('/guide/../../etc/passwd'))).status, 404)
   t.equal((await fetch(system.url('/guide/nothing'))).status, 404)
+})
+
+t.test('each page of the guide has a description of its own, which the index shows', async (t) => {
+  const documents = await findDocuments()
+  const index = await read('/guide')
+  const descriptions = new Set<string>()
+  for (const path of documents.keys()) {
+    const page = await read(path)
+    const description = /<meta name="description" content="([^"]*)"/.exec(page)?.[1] ?? ''
+    t.match(description, /^\S+ \S+ \S+ .*[.:]/, path)
+    t.ok(index.includes(description.slice(0, 20)), `${path} in the index`)
+    descriptions.add(description)
+  }
+  t.equal(descriptions.size, documents.size)
 })
 
 t.test('each page of the guide names the next one', async (t) => {
@@ -220,6 +239,24 @@ t.test('the reference has every operation with a true example, and every error',
   t.match(purchase, /<code>options\.max_age_seconds<\/code>.*?0 to 300\. Default 60\./)
   t.match(purchase, /<code>evidence\[\]\.quote<\/code>/)
   t.equal((await fetch(system.url('/docs/nothing'))).status, 404)
+})
+
+t.test('a call is sent from its page in offline mode alone: elsewhere it would move money', async (t) => {
+  const LIVE = {
+    PAYMENT_MODE: 'testnet',
+    SIGNING_SEED: '5e'.repeat(32),
+    PAY_TO_EVM: '0x70997970C51812dc3A010C7d01b50e0d17dc79C8',
+    BASE_URL: 'https://verify.example',
+  }
+  await using live = await startSystem({ env: LIVE, overrides: { facilitator: openScriptedFacilitator() } })
+  for (const name of ['register', 'verify_source']) {
+    t.match(await read(`/docs/${name}`), /try-call/, name)
+    const page = await (
+      await fetch(new URL(`/docs/${name}`, live.service.address), { headers: { accept: BROWSER } })
+    ).text()
+    t.match(page, 'Call in curl')
+    t.notMatch(page, /try-call/, `${name} on a service that takes money`)
+  }
 })
 
 t.test('the calls of the reference work in each language', async (t) => {
@@ -450,6 +487,9 @@ t.test('in a browser', { skip: noBrowser }, async (t) => {
     await inspect(t, browser, system.url('/'), 'front'),
     /Check the sources that your AI agent cites[\s\S]*A result looks like this[\s\S]*As an agent[\s\S]*What it costs[\s\S]*Proof/,
   )
+  await using front = await visit(browser, system.url('/'))
+  const example = await (await fetch(system.url('/example-result.json'))).json()
+  t.same(await faultsOfCard(front.page, example, { isExample: true }), [])
   t.match(
     await inspect(t, browser, system.url('/pricing'), 'pricing'),
     /Free[\s\S]*1 active lease[\s\S]*on Base Sepolia \(test money\)|on Base Sepolia \(test money\)[\s\S]*1 active lease/,
