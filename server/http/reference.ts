@@ -12,7 +12,8 @@ import { type ApiDocument, errorsPage, operationPage, referenceIndex } from '../
 import { sendAsset, sendPage } from './page-answers.ts'
 
 interface Reference {
-  document: ApiDocument
+  /** Made for its first reader. */
+  document: () => Promise<ApiDocument>
   catalog: readonly Operation[]
 }
 
@@ -28,7 +29,8 @@ export function mountReference(app: FastifyInstance, api: Api, { document, catal
   docs('/docs', (site) => referenceIndex(site, catalog))
   docs('/docs/errors', (site) => errorsPage(site, catalog))
   docs('/docs/:name', async (site, name) => {
-    const page = operationPage(site, { document, catalog, examples: await findExamples(), canTry }, name)
+    const [made, examples] = await Promise.all([document(), findExamples()])
+    const page = operationPage(site, { document: made, catalog, examples, canTry }, name)
     if (page === undefined) throw new AppError('not_found', 'The reference has no such operation.')
     return page
   })
