@@ -1,54 +1,25 @@
 // The OpenAPI 3.1 document, made from the catalogue. The pages of the reference show it.
-import { hash } from 'node:crypto'
 import { setImmediate } from 'node:timers/promises'
-import type { FastifyInstance, FastifyRequest } from 'fastify'
 import { z } from 'zod'
 import type { Api } from '../context.ts'
 import { type ErrorCode, errorTable } from '../errors.ts'
 import { nonCompleted } from '../interface/result.ts'
 import { errorCodes, type Operation } from '../operation.ts'
-import { isNotModified } from '../preconditions.ts'
 import { describeOffer, type Offer, type OfferConfig } from '../verification/offer/offer.ts'
 import { paymentInfoOf } from './payment-info.ts'
-import { mountReference } from './reference.ts'
-
-export function mountOpenApi(app: FastifyInstance, api: Api, catalog: readonly Operation[]) {
-  const limited = (request: FastifyRequest) => api.limits.spend(request.ip)
-  let made: Promise<Served> | undefined
-  const serve = () => {
-    made ??= makeDocument(api, catalog)
-    return made
-  }
-  app.get('/openapi.json', { config: { operation: 'openapi' }, onRequest: limited }, async (request, reply) => {
-    const { bytes, tag } = await serve()
-    reply.header('etag', tag).header('cache-control', 'no-cache')
-    if (isNotModified({ ifNoneMatch: request.headers['if-none-match'] }, tag)) return reply.code(304).send()
-    return reply.type('application/json; charset=utf-8').send(bytes)
-  })
-  mountReference(app, api, { document: async () => (await serve()).document, catalog })
-}
-
-interface Served {
-  document: ReturnType<typeof buildDocument>
-  /** Some hundred kilobytes: serialized once, and not sent again to clients that have it. */
-  bytes: Buffer
-  tag: string
-}
 
 /**
- * Makes the document for its first reader. To convert all schemas takes as long as the rest of the application's start, so the start
- * does without it, and other requests get their turn after each operation.
+ * The document, made so that other requests get their turn after each operation: to convert all schemas takes as long as the rest of
+ * the application's start.
  */
-async function makeDocument(api: Api, catalog: readonly Operation[]): Promise<Served> {
+export async function makeDocument(api: Pick<Api, 'config'>, catalog: readonly Operation[]) {
   const offer = describeOffer(api.config)
   for (const operation of catalog) {
     // What it converts stays in `described`.
     describe(operation, offer)
     await setImmediate()
   }
-  const document = buildDocument(api, catalog)
-  const bytes = Buffer.from(JSON.stringify(document))
-  return { document, bytes, tag: `"${hash('sha256', bytes, 'base64url')}"` }
+  return buildDocument(api, catalog)
 }
 
 /** Exported for the tests, which compare it with the routes. */
