@@ -66,7 +66,7 @@ t.test('--group names the purchases and what they save, before anything is paid'
   const plan = await batch([file, '--dry-run', '--group', '--budget', '0.10'])
   t.equal(
     plan.stderr,
-    '16 rows, of which 3 ask the same as another and are not bought.\n' +
+    '16 rows: 13 to buy, 3 that ask the same as one of these and get its outcome for nothing.\n' +
       '13 rows in 3 purchases by page: 0.19 USDC, 0.20 less than one by one.\n' +
       'The service is on a test network: its USDC is worth nothing.\n' +
       'Budget 0.10 USDC: enough for 3 rows. The others are left.\n',
@@ -253,10 +253,11 @@ t.test('rows that ask the same are bought once, and each has its line', async (t
   const asked = await batch([...args.slice(0, 1), '--dry-run'])
   t.match(
     asked.stderr,
-    /^4 rows, of which 2 ask the same as another and are not bought\.\n2 rows at 0\.03 USDC: 0\.06 USDC\./,
+    /^5 rows: 2 to buy, 2 that ask the same as one of these and get its outcome for nothing, 1 that cannot be bought\.\n2 rows at 0\.03 USDC: 0\.06 USDC\./,
   )
   const { stdout, stderr } = await batch([...args, '--concurrency', '1', '--json'])
   t.match(JSON.parse(stdout), { rows: 5, completed: 4, failed: 1, untouched: 0, spent_usd: '0.06' }, stderr)
+  t.match(stderr, /\] 5 of 5 {2}1 failed {2}0\.06 of 1\.00 USDC/, 'the progress counts the same rows')
   t.equal(shop.settled.size, 2)
   const table = () => readFileSync(path('out/results.csv'), 'utf8').trim().split('\n')
   t.same(
@@ -292,6 +293,10 @@ t.test('rows that ask the same are bought once, and each has its line', async (t
     request.headers['payment-signature'] ? refuse(422, 'source_timeout', { retryable: true }) : undefined
   t.match(await batch(failed), { code: 1, stdout: /5 rows: 0 completed, 5 failed/ })
   shop.rule = () => undefined
-  t.match(await batch([...failed, '--retry-errors']), { code: 1, stdout: /5 rows: 4 completed, 1 failed/ })
+  t.match(await batch([...failed, '--retry-errors']), {
+    code: 1,
+    stdout: /5 rows: 4 completed, 1 failed/,
+    stderr: /4 rows of 5 left, 4 failures tried again\.\n[\s\S]*\] 5 of 5 {2}1 failed/,
+  })
   t.equal(shop.settled.size, 3)
 })

@@ -112,7 +112,7 @@ t.test('--group buys the rows of one page together', async (t) => {
     await harness.file('out/results.jsonl', kept.map((line) => `${line}\n`).join(''))
     const before = await harness.read('out/results.csv')
     const ended = await harness.batch(file, ...out('out'), '--resume')
-    t.match(ended, { code: 1, stderr: /4 rows of 17 left/ })
+    t.match(ended, { code: 1, stderr: /4 rows of 18 left/ })
     t.equal(await harness.settled(), 3)
     t.equal(await harness.read('out/results.csv'), before)
     t.equal((await lines('out/results.jsonl')).length, whole.length)
@@ -121,7 +121,7 @@ t.test('--group buys the rows of one page together', async (t) => {
   await t.test('--retry-errors buys the rows of a failed group again', async (t) => {
     moody.status = 200
     const ended = await harness.batch(file, ...out('out'), '--retry-errors')
-    t.match(ended, { code: 1, stderr: /2 rows of 17 left, 2 failures tried again/ })
+    t.match(ended, { code: 1, stderr: /2 rows of 18 left, 2 failures tried again/ })
     t.same(await settledAmounts(), [30_000, 40_000, 40_000, 120_000])
     t.match(shape(await tableOf('out')).slice(-2), [['/gone2'], ['/moody2', 'not_assessed', '0.01', '']])
   })

@@ -36,10 +36,11 @@ export function printPlan(
     print(json({ rows: usable.length, bought, ...grouping, unusable: rejected, ...money, payment_mode }))
     return
   }
-  if (bought < usable.length)
-    note(
-      `${counted(usable.length, 'row')}, of which ${usable.length - bought} ask the same as another and are not bought.\n`,
-    )
+  const all = usable.length + unusable.length
+  const same = `${usable.length - bought} that ask the same as one of these and get its outcome for nothing`
+  const parts = [`${bought} to buy`, same]
+  if (unusable.length > 0) parts.push(`${unusable.length} that cannot be bought`)
+  if (bought < usable.length) note(`${counted(all, 'row')}: ${parts.join(', ')}.\n`)
   tellCost('row', firsts, items, price)
   tellMode(capabilities)
   if (unusable.length > 0) note(`${counted(unusable.length, 'row')} cannot be bought:\n`)
@@ -86,17 +87,27 @@ export function counted(number: number, what: string): string {
   return `${number.toLocaleString('en')} ${what}${number === 1 ? '' : 's'}`
 }
 
+interface Progress {
+  /** Rows, with those that have an outcome already. */
+  all: number
+  /** Rows whose outcome is not counted: those of other runs. */
+  apart: number
+  files: OutputFiles
+  budget: Budget
+}
+
 /** A progress bar on a terminal, else a line at intervals. */
-export function openProgress({ all, files, budget }: { all: number; files: OutputFiles; budget: Budget }) {
+export function openProgress({ all, apart, files, budget }: Progress) {
   const { tally } = files
   const before = tally.completed + tally.failed
   const started = performance.now()
   let shown = Number.NEGATIVE_INFINITY
   const isTerminal = process.stderr.isTTY
   const line = () => {
-    const done = tally.completed + tally.failed - before
+    const known = tally.completed + tally.failed
+    const done = known - apart
     const seconds = (performance.now() - started) / 1000
-    const rate = done / Math.max(seconds, 0.001)
+    const rate = (known - before) / Math.max(seconds, 0.001)
     const left = rate > 0 ? `${duration((all - done) / rate)} left` : ''
     const money = `${formatUsd(budget.spent)} of ${formatUsd(budget.cap)} USDC`
     return `${progressBar(done, all, 24)}  ${tally.failed} failed  ${money}  ${rate.toFixed(1)}/s  ${left}`

@@ -15,7 +15,15 @@ import { readRows } from '../../batch/rows.ts'
 import { groupRows } from '../../batch/twins.ts'
 import { Countersign } from '../../client.ts'
 import type { Terms } from '../../wallet.ts'
-import { askTermsOfRow, budgetOf, buyRows, explained, ownAddress, settleAccounts } from '../buy/buying.ts'
+import {
+  askTermsOfRow,
+  budgetOf,
+  buyRows,
+  countWithTwins,
+  explained,
+  ownAddress,
+  settleAccounts,
+} from '../buy/buying.ts'
 import { confirm } from '../confirm.ts'
 import { checkFolder, checkReplaceable, diskFault, isOfDisk } from '../files.ts'
 import { firstError, note } from '../output.ts'
@@ -121,16 +129,19 @@ async function run(file: string, options: BatchOptions): Promise<number> {
   for (const row of rows.unusable) if (!files.isDone(row.id)) await files.refuse(row)
   const open = firsts.filter(({ id }) => !files.isDone(id))
   const left = itemsOf(open, journal)
+  const allRows = rows.usable.length + rows.unusable.length
   if (goesOn)
-    note(`${counted(open.length, 'row')} of ${firsts.length} left, ${counted(retried, 'failure')} tried again.\n`)
+    note(
+      `${counted(countWithTwins(open, files), 'row')} of ${allRows} left, ${counted(retried, 'failure')} tried again.\n`,
+    )
   const unpaid = left.unpaid.flatMap(rowsOf).length
   const question = questionOf(unpaid, costOf(left.unpaid, price), capabilities)
   // Results of paid rows are fetched without a question.
   if (goesOn && unpaid > 0 && !(await confirm(question, options.yes))) return 2
 
   const all = [...left.paid, ...left.unpaid]
-  const outcome = await buyRows({ service, wallet, items: all, journal, budget, files, concurrency })
-  return report(outcome, { files, budget, all: rows.usable.length + rows.unusable.length, options })
+  const outcome = await buyRows({ service, wallet, items: all, journal, budget, files, concurrency, all: allRows })
+  return report(outcome, { files, budget, all: allRows, options })
 }
 
 function countOf(text: string): number {

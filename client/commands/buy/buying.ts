@@ -11,6 +11,7 @@ import { parseUsd } from '../../batch/money.ts'
 import { inputOf, priceOf, type Question } from '../../batch/order.ts'
 import type { OutputFiles } from '../../batch/output-files.ts'
 import { Pace } from '../../batch/pace.ts'
+import type { Row } from '../../batch/rows.ts'
 import { type Run, runRows } from '../../batch/run.ts'
 import { Countersign, CountersignError, createIdempotencyKey } from '../../client.ts'
 import { systemClock } from '../../clock.ts'
@@ -121,8 +122,15 @@ export interface Purchase {
   files: OutputFiles
   /** Most purchases in parallel, unless the service asks for fewer. */
   concurrency: number
+  /** All rows that the progress counts, with those that have an outcome in `files`; by default those of `items` alone. */
+  all?: number
   /** Signs nothing: fetches what the payments of the journal bought. */
   isFetchOnly?: boolean
+}
+
+/** The rows, and those that ask the same as one of them. */
+export function countWithTwins(rows: readonly Row[], files: OutputFiles): number {
+  return rows.reduce((count, { id }) => count + 1 + files.twinsOf(id).length, 0)
 }
 
 /** Buys the rows on the terms of the journal, shows the progress, and stops at a signal. */
@@ -139,8 +147,9 @@ export async function buyRows(purchase: Purchase): Promise<Run> {
     () =>
       `No new rows. ${counted(pace.running, 'purchase')} under way get three seconds; Ctrl-C again leaves them at once.`,
   )
-  const all = items.flatMap(rowsOf).reduce((count, { id }) => count + 1 + files.twinsOf(id).length, 0)
-  using progress = openProgress({ all, files, budget })
+  const left = countWithTwins(items.flatMap(rowsOf), files)
+  const apart = purchase.all === undefined ? files.tally.completed + files.tally.failed : 0
+  using progress = openProgress({ all: left === 0 ? 0 : (purchase.all ?? left), apart, files, budget })
   const run = await runRows({ rows: items, buyer, files, pace, ...stopping, onProgress: progress.show })
   const unfinished = run.unfinished.flatMap(({ row: item, error }) =>
     rowsOf(item).flatMap((row) => (files.isDone(row.id) ? [] : [{ row, error }])),
