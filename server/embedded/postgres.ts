@@ -10,7 +10,7 @@ import { createServer } from 'node:net'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import type { Readable } from 'node:stream'
-import { makeDataFolder } from '../config/data-folder.ts'
+import { checkDataFolder, makeDataFolder } from '../config/data-folder.ts'
 import type { Cluster, Postmaster } from './cluster.ts'
 import {
   createCluster,
@@ -62,6 +62,7 @@ export async function openEmbeddedPostgres(options: EmbeddedPostgresOptions): Pr
   makeDataFolder(options.dataDir)
   const dataDir = await realpath(options.dataDir)
   const existing = await findCluster(dataDir, name)
+  if (!existing) checkDataFolder(dataDir)
   const programs = await findPrograms(existing?.owner, log)
   const cluster = existing ?? (await createCluster(programs, { dataDir, name, sync: durable, log }))
   await endOrphan(cluster, programs, log)

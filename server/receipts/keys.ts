@@ -4,7 +4,7 @@ import { createPrivateKey, createPublicKey, hkdfSync, type KeyObject, randomByte
 import { existsSync, linkSync, readFileSync, unlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { z } from 'zod'
-import { makeDataFolder } from '../config/data-folder.ts'
+import { checkDataFolder, makeDataFolder } from '../config/data-folder.ts'
 import { type Database, nothing, sql, type Tx, transact } from '../db/pool.ts'
 import { utcMilliseconds } from '../db/time.ts'
 import type { SigningKey } from './format.ts'
@@ -39,7 +39,10 @@ function publicKeyHexOf(privateKey: KeyObject): string {
 export function keptSeed(folder: string): Buffer {
   const path = join(folder, 'signing-seed')
   makeDataFolder(folder)
-  if (!existsSync(path)) keepSeed(path, randomBytes(32))
+  if (!existsSync(path)) {
+    checkDataFolder(folder)
+    keepSeed(path, randomBytes(32))
+  }
   const text = readFileSync(path, 'utf8').trim()
   if (!/^[0-9a-f]{64}$/i.test(text)) throw new Error(`${path} does not hold a signing seed`)
   return Buffer.from(text, 'hex')

@@ -7,8 +7,9 @@ import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import pg from 'pg'
 import t from 'tap'
-import { makeDataFolder } from '../../server/config/data-folder.ts'
+import { checkDataFolder, makeDataFolder } from '../../server/config/data-folder.ts'
 import { findOpenDatabase, openEmbeddedPostgres } from '../../server/embedded/postgres.ts'
+import { keptSeed } from '../../server/receipts/keys.ts'
 
 const folder = await mkdtemp(join(tmpdir(), 'countersign-embedded-'))
 t.teardown(async () => {
@@ -119,6 +120,28 @@ t.test('a folder that cannot be made is an error that names DATA_DIR', async (t)
   makeDataFolder(deep)
   makeDataFolder(deep)
   t.ok((await stat(deep)).isDirectory())
+})
+
+t.test('a folder that cannot be written is an error that names DATA_DIR, and nothing is started', async (t) => {
+  const cases: [dataDir: string, code: string][] = []
+  // Its file system makes no folders, whoever asks.
+  if (process.platform === 'linux') cases.push(['/proc/self', 'ENOENT'])
+  if (process.getuid?.() !== 0) {
+    const closed = join(folder, 'closed')
+    await mkdir(closed, { mode: 0o500 })
+    cases.push([closed, 'EACCES: permission denied'])
+  }
+  for (const [dataDir, code] of cases) {
+    const message = new RegExp(
+      `^The folder of DATA_DIR, \\S+, cannot be written \\(${code}\\)\\. Let this user write there, or set DATA_DIR to another folder\\.$`,
+    )
+    await t.rejects(openEmbeddedPostgres({ dataDir, durable: true, log() {} }), { message })
+    t.throws(() => keptSeed(dataDir), { message })
+  }
+  const open = join(folder, 'open')
+  await mkdir(open)
+  checkDataFolder(open)
+  t.same(await readdir(open), [])
 })
 
 t.test('the role of the service is no superuser, and owns what a superuser made', async (t) => {
