@@ -124,7 +124,7 @@ t.test('a folder that cannot be made is an error that names DATA_DIR', async (t)
 
 t.test('a folder that cannot be written is an error that names DATA_DIR, and nothing is started', async (t) => {
   const cases: [dataDir: string, code: string][] = []
-  // Its file system makes no folders, whoever asks.
+  // Its file system makes no folders, not for root either.
   if (process.platform === 'linux') cases.push(['/proc/self', 'ENOENT'])
   if (process.getuid?.() !== 0) {
     const closed = join(folder, 'closed')
