@@ -132,17 +132,22 @@ let axeSource: string | undefined
 /** Its rules with their impact, which its types do not have. */
 type AxeWithRules = typeof axe & { _audit: { rules: { id: string; enabled: boolean; impact: string }[] } }
 
-/** Serious and critical findings of axe, one line each. The other rules take a third of its time, and are not made to run. */
+/**
+ * Serious and critical findings of axe, one line each. The other rules take a third of its time, so only the long run makes them, and its
+ * findings are of all rules.
+ */
 export async function seriousFindings(page: Page | Frame): Promise<string[]> {
   axeSource ??= readFileSync(AXE, 'utf8')
   // It stays until the page is left.
   if (!(await page.evaluate(() => 'axe' in globalThis))) await page.evaluate(axeSource)
-  const violations = await page.evaluate(async () => {
+  const violations = await page.evaluate(async (all) => {
     const { axe } = globalThis as unknown as { axe: AxeWithRules }
-    const rules = axe._audit.rules.filter(({ enabled, impact }) => enabled && /^(serious|critical)$/.test(impact))
+    const rules = axe._audit.rules.filter(
+      ({ enabled, impact }) => enabled && (all || /^(serious|critical)$/.test(impact)),
+    )
     const found = await axe.run({ runOnly: rules.map(({ id }) => id), resultTypes: ['violations'] })
     return found.violations.map(({ id, nodes }) => `${id}: ${nodes[0]?.html ?? ''}`)
-  })
+  }, LONG)
   return violations
 }
 

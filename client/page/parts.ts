@@ -91,7 +91,11 @@ export function Table(props: TableProps): Html {
   const isWide = columns.some(({ name }) => typeof name === 'string' && hasLongWord(name))
   return html`<div class=${stacks ? `table stacks${isWide ? ' wide' : ''}` : 'table'} tabindex="0" role="region" aria-label=${caption}><table role=${role('table')}>
     <caption class=${unseen ? 'unseen' : undefined}>${caption}</caption>
-    <thead role=${role('rowgroup')}><tr role=${role('row')}>${columns.map(({ name }, n) => html`<th key=${n} scope="col" role=${role('columnheader')} class=${align(n)}>${name}</th>`)}</tr></thead>
+    <thead role=${role('rowgroup')}><tr role=${role('row')}>${columns.map(({ name }, n) =>
+      name === ''
+        ? html`<td key=${n} role=${role('cell')}></td>`
+        : html`<th key=${n} scope="col" role=${role('columnheader')} class=${align(n)}>${name}</th>`,
+    )}</tr></thead>
     <tbody role=${role('rowgroup')}>${rows.map(
       (row, index) =>
         html`<tr key=${index} role=${role('row')}>${row.map((cell, n) =>

@@ -118,7 +118,7 @@ function Sections({ client, handle, tier: first, plans, onForget }: Opened & { p
       ([one]) =>
         html`<button key=${one} type="button" class="quiet" aria-current=${one === name ? 'page' : undefined} onClick=${() => setName(one)}>${one}</button>`,
     )}</nav>
-    <section aria-labelledby="section"><h2 id="section">${name}</h2><${View} key=${name} client=${client} plans=${plans} tier=${tier} onTier=${setTier}
+    <section><h2>${name}</h2><${View} key=${name} client=${client} plans=${plans} tier=${tier} onTier=${setTier}
       onSecret=${setSecret} /></section>`
 }
 

@@ -126,6 +126,7 @@ function plain(markdown: string): string {
 }
 
 function rendererFor(file: string, { pages, titles }: Targets): RendererObject {
+  let tables = 0
   return {
     html: ({ text }) => (text.startsWith('<!--') ? '' : escapeText(text)),
     image: ({ text }) => escapeText(text),
@@ -152,6 +153,8 @@ function rendererFor(file: string, { pages, titles }: Targets): RendererObject {
       const names = token.header.map(({ text }) => (stacks ? ` data-column="${escapeText(plain(text))}"` : ''))
       const cells = (row: Tokens.TableCell[], tag: string) =>
         row.map(({ tokens, align }, n) => {
+          // A column without a name has no heading.
+          if (tag === 'th' && tokens.length === 0) return `<td${role('cell')}></td>`
           const name = tag === 'td' && n === 0 ? 'th' : tag
           const heading = tag === 'th' ? ' scope="col"' : n === 0 ? ' scope="row"' : ''
           const part = tag === 'th' ? role('columnheader') : n === 0 ? role('rowheader') : `${role('cell')}${names[n]}`
@@ -161,7 +164,7 @@ function rendererFor(file: string, { pages, titles }: Targets): RendererObject {
       const rows = token.rows.map((row) => `<tr${role('row')}>${cells(row, 'td').join('')}</tr>`).join('')
       const head = `<thead${role('rowgroup')}><tr${role('row')}>${cells(token.header, 'th').join('')}</tr></thead>`
       const table = `<table${role('table')}>${head}<tbody${role('rowgroup')}>${rows}</tbody></table>`
-      return `<div class="table${stacks ? ` stacks${isShort ? ' short' : isWide ? ' wide' : ''}` : ''}" tabindex="0" role="region" aria-label="Table">${table}</div>\n`
+      return `<div class="table${stacks ? ` stacks${isShort ? ' short' : isWide ? ' wide' : ''}` : ''}" tabindex="0" role="region" aria-label="Table ${++tables}">${table}</div>\n`
     },
   }
 }
