@@ -91,7 +91,8 @@ async function outcomeOfForm(given: LookInput, request: FastifyRequest, reply: F
 }
 
 async function partsOf(api: Api): Promise<TryPageParts> {
-  return { capabilities: await describeCapabilities(api), perDay: api.config.try.perAddress }
+  const { closed } = describeOffer(api.config)
+  return { capabilities: await describeCapabilities(api), perDay: api.config.try.perAddress, closed }
 }
 
 /** Where nothing can be tried: a visitor reads what to do instead, and a program the setting. */

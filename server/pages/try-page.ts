@@ -1,5 +1,6 @@
 // The page /try: the form for a page and a claim, and the answer below it. Without a script the form is sent here.
 import { html } from '../../client/page/html.ts'
+import { Notice } from '../../client/page/parts.ts'
 import type { LookState } from '../../client/page/try/look-call.ts'
 import { LookView } from '../../client/page/try/look-view.ts'
 import { type TryExample, TryForm } from '../../client/page/try/try-form.ts'
@@ -10,6 +11,8 @@ import { renderPage, type Site } from './layout.ts'
 export interface TryPageParts {
   capabilities: Capabilities
   perDay: number
+  /** Why nothing is read at present, as a sentence; null where it is. */
+  closed: string | null
   /** What was sent, where something was. */
   given?: { source_url: string; claim: string }
   problems?: Readonly<Record<string, string>>
@@ -26,7 +29,7 @@ export function tryExamples({ baseUrl }: Pick<Site, 'baseUrl'>): TryExample[] {
   }))
 }
 
-export function tryPage(site: Site, { capabilities, perDay, given, problems, state }: TryPageParts): string {
+export function tryPage(site: Site, { capabilities, perDay, closed, given, problems, state }: TryPageParts): string {
   const { price, methodology_version: methodology } = capabilities
   const about = { claim: given?.claim ?? '', methodology, price: price.usd }
   return renderPage(site, {
@@ -34,16 +37,22 @@ export function tryPage(site: Site, { capabilities, perDay, given, problems, sta
     path: '/try',
     description:
       'Compare one web page with one claim, free and without an account: the verdict, and the sentences that decide.',
-    scripts: ['try'],
+    ...(closed === null && { scripts: ['try'] as const }),
     body: html`<h1>Try it</h1>
       <p class="lead">Name a page and what it is said to say. The answer comes with the sentences of the page that decide.</p>
       <div class="hero">
-        <${TryForm} examples=${tryExamples(site)} perDay=${perDay} problems=${problems} ...${given} />
+        ${
+          closed === null
+            ? html`<${TryForm} examples=${tryExamples(site)} perDay=${perDay} problems=${problems} ...${given} />`
+            : html`<div><${Notice} title="Closed.">${closed} Until they are switched on, nothing can be tried either.<//>
+                <p class="actions"><a class="button" href="/verify">Verify a result</a></p></div>`
+        }
         <div id="answer" data-methodology=${methodology} data-price=${price.usd}>
           ${
             state
               ? html`<${LookView} state=${state} about=${about} />`
-              : html`<p class="empty">The answer appears here: the verdict, the quotes it rests on with links that open them on the page,
+              : closed === null &&
+                html`<p class="empty">The answer appears here: the verdict, the quotes it rests on with links that open them on the page,
                   and what raises doubt.</p>`
           }
         </div>

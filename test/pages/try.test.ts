@@ -93,6 +93,17 @@ t.test('switched off, no page has the form', async (t) => {
   t.match(there, '<a href="/try">Try it</a>', 'the navigation names it where it is')
 })
 
+t.test('while nothing is sold, the page says so in place of its form', async (t) => {
+  await using closed = await system.openTwin({}, { VERIFICATION_ENABLED: 'false' })
+  const answer = await fetch(new URL('/try', closed.address), { headers: { accept: BROWSER } })
+  t.equal(answer.status, 200)
+  const page = await answer.text()
+  t.match(page, /Closed\.<[\s\S]*Until they are switched on, nothing can be tried either\./)
+  t.match(page, 'href="/verify">Verify a result</a>')
+  t.notMatch(page, '<form')
+  t.notMatch(page, 'assets/try-')
+})
+
 t.test('in a browser', { skip: noBrowser }, async (t) => {
   const browser = await sharedBrowser()
   await inspect(t, browser, system.url('/try'), 'try')
