@@ -95,7 +95,7 @@ function ofWork(facts: Urgent): Found[] {
     [
       queue.dead > 0,
       'dead_jobs',
-      `${queue.dead} jobs have used up their attempts`,
+      queue.dead === 1 ? '1 job has used up its attempts' : `${queue.dead} jobs have used up their attempts`,
       'see `npm run cli -- jobs dead`, then `jobs redrive`',
     ],
     [

@@ -85,7 +85,7 @@ t.test('status: one screen, warnings with cures, JSON', async (t) => {
   t.ok(status.chain.serial >= 1)
   const warnings = status.warnings.map(({ what }: { what: string }) => what).join('\n')
   t.match(warnings, /PAYMENT_MODE differs between processes: offline, testnet/)
-  t.match(warnings, /1 jobs have used up their attempts/)
+  t.match(warnings, /1 job has used up its attempts/)
   t.match(warnings, /a request has been in its state for 3[67]\d\d s/)
   t.notMatch(warnings, /no web process|no worker/)
   const screen = await cli('status')
