@@ -4,23 +4,33 @@ import { note } from './output.ts'
 
 /** The last one hears. */
 const listeners: (() => void)[] = []
-const hear = () => listeners.at(-1)?.()
+/** When a command that was asked to stop had ended what was under way; what is left of it is to say what it did. */
+let stoppedAt: number | null = null
+
+const hear = () => {
+  if (stoppedAt !== null && performance.now() - stoppedAt < GRACE_MS) return
+  const listen = listeners.at(-1) ?? endNow
+  listen()
+}
+
+const endNow = () => process.exit(INTERRUPTED)
 
 /** Calls `listen` at each signal, until it is disposed; then the one before it again. */
 function listenForSignals(listen: () => void): Disposable {
-  if (listeners.length === 0) process.on('SIGINT', hear).on('SIGTERM', hear)
+  if (!process.listeners('SIGINT').includes(hear)) process.on('SIGINT', hear).on('SIGTERM', hear)
   listeners.push(listen)
   return {
     [Symbol.dispose]() {
       listeners.splice(listeners.indexOf(listen), 1)
-      if (listeners.length === 0) process.off('SIGINT', hear).off('SIGTERM', hear)
+      // A process that has no listener is ended by a signal at once, in the middle of what it says.
+      if (listeners.length === 0 && stoppedAt === null) process.off('SIGINT', hear).off('SIGTERM', hear)
     },
   }
 }
 
 /** While nothing is under way that must be ended with care, a signal ends the process. */
 export function endAtSignals(): Disposable {
-  return listenForSignals(() => process.exit(INTERRUPTED))
+  return listenForSignals(endNow)
 }
 
 /** After the first signal nothing new begins; a later one, or the end of some seconds, aborts what is under way. */
@@ -29,6 +39,7 @@ export function stopAtSignals(words: () => string): { finish: AbortSignal; abort
   const abort = new AbortController()
   let timer: NodeJS.Timeout | undefined
   let begun = 0
+  stoppedAt = null
   const listening = listenForSignals(() => {
     if (finish.signal.aborted) {
       if (performance.now() - begun > REPEAT_MS) abort.abort()
@@ -44,6 +55,7 @@ export function stopAtSignals(words: () => string): { finish: AbortSignal; abort
     abort: abort.signal,
     [Symbol.dispose]() {
       clearTimeout(timer)
+      if (finish.signal.aborted) stoppedAt = performance.now()
       listening[Symbol.dispose]()
     },
   }
