@@ -33,7 +33,9 @@ export function printPlan(
     const saved = costOf(firsts, price) - costOf(groupByPage(firsts), price)
     const grouping = { purchases: items.length, grouping_saves_usd: formatUsd(saved) }
     const { payment_mode } = capabilities
-    print(json({ rows: usable.length, bought, ...grouping, unusable: rejected, ...money, payment_mode }))
+    print(
+      json({ rows: usable.length + unusable.length, bought, ...grouping, unusable: rejected, ...money, payment_mode }),
+    )
     return
   }
   const all = usable.length + unusable.length
