@@ -56,7 +56,7 @@ export async function readInput(file: string): Promise<Buffer> {
   try {
     return file === '-' ? await buffer(process.stdin) : await readFile(file)
   } catch (cause) {
-    throw new UsageError(`Cannot read ${file}: ${(cause as Error).message}`, { cause })
+    throw new UsageError(`Cannot read ${file}: ${faultOf(cause as Error)}`, { cause })
   }
 }
 

@@ -2,6 +2,7 @@
 // machine can list.
 import { type FileHandle, open, rm } from 'node:fs/promises'
 import { UsageError } from '../arguments.ts'
+import { faultOf } from './files.ts'
 
 /** Permission bits of all but the owner. */
 const OTHERS = 0o077
@@ -28,7 +29,7 @@ async function opened(file: string, what: string): Promise<FileHandle> {
 }
 
 function unusable(file: string, cause: Error, what = 'the secret'): never {
-  throw new UsageError(`Cannot read ${what} from ${file}: ${cause.message}`, { cause })
+  throw new UsageError(`Cannot read ${what} from ${file}: ${faultOf(cause)}`, { cause })
 }
 
 /**

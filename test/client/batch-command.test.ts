@@ -45,7 +45,7 @@ t.test('--dry-run says what would be bought, and sends no order', async (t) => {
   })
   t.same([code, stderr], [0, ''], 'no wallet is needed')
   t.same(JSON.parse(stdout), {
-    rows: 3,
+    rows: 4,
     bought: 3,
     purchases: 3,
     grouping_saves_usd: '0.04',
@@ -118,7 +118,7 @@ t.test('wrong usage buys nothing', async (t) => {
   const cases: [args: string[], message: RegExp, env?: Record<string, string>][] = [
     [[], /It is: countersign batch FILE/],
     [[file, file], /It is: countersign batch FILE/],
-    [[path('none.csv'), ...whole.slice(1)], /Cannot read .*ENOENT/],
+    [[path('none.csv'), ...whole.slice(1)], /Cannot read \S+none\.csv: ENOENT: no such file or directory$/m],
     [[write('in.txt', ''), ...whole.slice(1)], /Which format has .*Give --format csv, tsv, jsonl/],
     [[...whole, '--format', 'xlsx'], /--format xlsx is none of csv, tsv, jsonl/],
     [[file, '--out', path('out'), '--yes'], /The most that may be spent is missing/],

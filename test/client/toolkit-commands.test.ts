@@ -86,7 +86,10 @@ t.test('keys come from a file that others cannot use, or from the environment', 
   const argument = await show(['--key', key])
   t.match(argument, { code: 2, stderr: /takes a file, not the key/ })
   t.notOk(argument.stderr.includes(key))
-  t.match(await show(['--key', file('missing')]), { code: 2, stderr: /Cannot read an API key from .*ENOENT/ })
+  t.match(await show(['--key', file('missing')]), {
+    code: 2,
+    stderr: /Cannot read an API key from \S+missing: ENOENT: no such file or directory$/m,
+  })
   writeFileSync(file('other'), 'a secret of another kind', { mode: 0o600 })
   const other = await show(['--key', file('other')])
   t.match(other, { code: 2, stderr: /does not hold an API key/ })

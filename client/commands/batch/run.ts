@@ -1,8 +1,7 @@
 // Runs the command `batch`: buys a verification for each row of a file. Prints what it will do before anything is paid, and
 // continues where it was interrupted.
-import { mkdir, readFile, stat } from 'node:fs/promises'
+import { mkdir, stat } from 'node:fs/promises'
 import { join } from 'node:path'
-import { buffer } from 'node:stream/consumers'
 import { UsageError, visible } from '../../arguments.ts'
 import { type Budget, openBudgetFile, openRunBudget } from '../../batch/budget.ts'
 import { FORMATS, type Format, formatOf } from '../../batch/formats.ts'
@@ -25,7 +24,7 @@ import {
   settleAccounts,
 } from '../buy/buying.ts'
 import { confirm } from '../confirm.ts'
-import { checkFolder, checkReplaceable, diskFault, isOfDisk } from '../files.ts'
+import { checkFolder, checkReplaceable, diskFault, isOfDisk, readInput } from '../files.ts'
 import { firstError, note } from '../output.ts'
 import { serviceUrl } from '../toolkit.ts'
 import { readWallet } from '../wallet-file.ts'
@@ -69,7 +68,7 @@ function diskError(thrown: unknown, folder: string | undefined): Error | null {
 async function run(file: string, options: BatchOptions): Promise<number> {
   const service = serviceUrl(options.service)
   const concurrency = countOf(options.concurrency)
-  const rows = readRows(await readFileOrInput(file), formatFor(file, options.format))
+  const rows = readRows(await readInput(file), formatFor(file, options.format))
   const { firsts, twins } = groupRows(rows.usable)
   const items: Item[] = options.group ? groupByPage(firsts) : firsts
   const capabilities = await new Countersign({ baseUrl: service }).getCapabilities()
@@ -158,14 +157,6 @@ function formatFor(file: string, given: string | undefined): Format {
         : `--format ${given} is none of ${FORMATS.join(', ')}.`,
     )
   return format as Format
-}
-
-async function readFileOrInput(file: string): Promise<Buffer> {
-  try {
-    return file === '-' ? await buffer(process.stdin) : await readFile(file)
-  } catch (cause) {
-    throw new UsageError(`Cannot read ${file}: ${(cause as Error).message}`, { cause })
-  }
 }
 
 async function exists(path: string): Promise<boolean> {

@@ -26,6 +26,7 @@ import type { Terms, Wallet } from '../../wallet.ts'
 import { counted, questionOf, tellCost, tellMode } from '../batch/report.ts'
 import { askTermsOfRow, buyRows, explained, ownAddress, settleAccounts } from '../buy/buying.ts'
 import { confirm } from '../confirm.ts'
+import { faultOf } from '../files.ts'
 import { note } from '../output.ts'
 
 export interface VerdictOptions {
@@ -265,7 +266,7 @@ async function readKnown(home: string): Promise<Map<string, Known>> {
 function listFolders(home: string): Promise<string[]> {
   return readdir(home).catch((error: NodeJS.ErrnoException) => {
     if (error.code === 'ENOENT') return []
-    throw new UsageError(`Cannot read ${home}: ${error.message}`, { cause: error })
+    throw new UsageError(`Cannot read ${home}: ${faultOf(error)}`, { cause: error })
   })
 }
 
