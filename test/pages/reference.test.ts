@@ -64,7 +64,11 @@ t.test('an answer begins with its body, and one that cannot be read has no box t
     const page = pageOf(name)
     if (statuses?.includes(204)) t.match(page, /<p>Answer, as recorded: <code>HTTP 204<\/code>\. No body\.<\/p>/, name)
     else if (/evidence$/.test(name))
-      t.match(page, /<p>Answer, as recorded: <code>HTTP 200<\/code>\. A file\.<\/p>/, name)
+      t.match(
+        page,
+        /<p>Answer, as recorded: <code>HTTP 200<\/code>\. A file: to keep it, give curl <code>--output FILE<\/code>\.<\/p>/,
+        name,
+      )
     else {
       t.match(boxOf(page), /^[^\n]/, name)
       t.notMatch(boxOf(page), /^(HTTP|[a-z-]+:)/, name)

@@ -287,8 +287,8 @@ function ExampleView({ operation, example, baseUrl }: { operation: Operation; ex
   )}
     ${
       body === null
-        ? html`<p>Answer, as recorded: <code>HTTP ${example.status}</code>. ${example.body === null ? 'No body.' : 'A file.'}</p>`
-        : html`<${Code} label=${`Answer, as recorded: HTTP ${example.status}. Long values stand last, and are cut at …`} text=${body} />`
+        ? html`<p>Answer, as recorded: <code>HTTP ${example.status}</code>. ${example.body === null ? 'No body.' : html`A file: to keep it, give curl <code>--output FILE</code>.`}</p>`
+        : html`<${Code} label=${`Answer, as recorded: HTTP ${example.status}${body.includes('…') ? '. What is longer is cut at …' : ''}`} text=${body} />`
     }
     ${headers !== '' && html`<details><summary>Headers of this answer</summary><${Code} label="Headers, as recorded" text=${headers} /></details>`}`
 }
