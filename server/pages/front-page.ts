@@ -78,7 +78,7 @@ const MODES: Record<Capabilities['payment_mode'], string | null> = {
 
 const ASSESSMENTS: Record<Offer['assessment'], string> = {
   literal: 'literal: passages are quoted, no verdict is given',
-  local: `local: a small model that comes with the service judges. On pages that it had never seen, ${RIGHT_OF_100.supports} of 100 of its verdicts for a claim and ${RIGHT_OF_100.contradicts} of 100 against one were right, on fresh public sets ${FRESH_RIGHT_OF_100.supports} and ${FRESH_RIGHT_OF_100.contradicts}; about a third of all claims get one. Anyone can recompute it`,
+  local: `local: a small model that comes with the service judges. On pages that it had never seen, ${RIGHT_OF_100.supports} of 100 of its verdicts for a claim and ${RIGHT_OF_100.contradicts} of 100 against one were right, on fresh public sets ${FRESH_RIGHT_OF_100.supports} and ${FRESH_RIGHT_OF_100.contradicts}; a third of the former claims and a sixth of the latter got one. Anyone can recompute it`,
   semantic: 'semantic: a language model gives the verdict, the service proves every quote',
 }
 
@@ -164,7 +164,7 @@ function WaysIn({
           takesEvm
             ? html`<p>Any x402 client pays by itself. Install one: <code>npm install @x402/fetch @x402/evm viem</code>. Save the program as${' '}
               <code>buy.mjs</code>, and run it with the private key of a wallet: <code>WALLET_KEY=0x... node buy.mjs</code>.${' '}
-              It prints the verdict. <a href="/guide/buying">Every answer explained</a></p>
+              It prints the result. <a href="/guide/buying">Every answer explained</a></p>
               <${Code} label="The program buy.mjs" text=${purchaseCode(baseUrl)} />`
             : html`<p>Payments are taken on Solana here: <a href="/guide/buying">how to pay</a>.</p>`
         }

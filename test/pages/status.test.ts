@@ -164,7 +164,10 @@ t.test('/accuracy shows the saved run of this configuration alone', async (t) =>
   t.equal(page.includes('No evaluation was run on this configuration.'), !isShown)
   if (isShown) for (const { id } of run?.failures ?? []) t.ok(page.includes(`<code>${id}</code>`), id)
   t.equal(page.includes(`<h2>Claims of ${run?.set.name} whose passage is not the first quote</h2>`), isShown)
-  t.equal(page.includes('For a page that was never tried here, rely on the figure of all.'), isShown)
+  t.equal(
+    page.includes('For a page that was never tried here, rely on the lowest figures below, those of the public sets'),
+    isShown,
+  )
   const quoted = marked.filter(({ procedure }) => procedure === LITERAL_PROCEDURE)
   t.equal(page.includes('Data sets with annotated evidence'), quoted.length > 0)
   for (const { set, retrieval } of quoted)

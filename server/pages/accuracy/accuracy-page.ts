@@ -65,14 +65,15 @@ function isPartOf(version: string, procedure: string): boolean {
 const LEADS: Record<AssessmentKind, string> = {
   literal:
     'No model is asked here and no verdict is given. The figures show how often the first quote contains the passage about the claim.',
-  local: `The verifier that comes with this service gives the verdict here. On pages that it was not trained on, ${RIGHT_OF_100.supports} of 100 of its verdicts for a claim and ${RIGHT_OF_100.contradicts} of 100 against one were right; on fresh public sets ${FRESH_RIGHT_OF_100.supports} and ${FRESH_RIGHT_OF_100.contradicts}. It gives such a verdict on about a third of all claims, and else says that the page does not say enough.`,
+  local: `The verifier that comes with this service gives the verdict here. On pages that it was not trained on, ${RIGHT_OF_100.supports} of 100 of its verdicts for a claim and ${RIGHT_OF_100.contradicts} of 100 against one were right; on fresh public sets ${FRESH_RIGHT_OF_100.supports} and ${FRESH_RIGHT_OF_100.contradicts}. It gave such a verdict on a third of the first claims and on a sixth of the others, and else says that the page does not say enough.`,
   semantic:
     'A model gives the verdict here. The figures show how often people gave the same verdict to the same page and claim.',
 }
 
 /** The figure to take for a page of one's own, from those that the page shows. */
 const ADVICE: Readonly<Partial<Record<AssessmentKind, string>>> = {
-  literal: 'For a page that was never tried here, rely on the figure of all.',
+  literal:
+    'For a page that was never tried here, rely on the lowest figures below, those of the public sets: the other set was made for this service.',
   local: `For a page that the verifier has never seen, rely on the lower pair, ${FRESH_RIGHT_OF_100.supports} and ${FRESH_RIGHT_OF_100.contradicts} of 100: on the fresh sets nothing was trained or chosen.`,
 }
 
