@@ -302,7 +302,7 @@ function asAppError(error: unknown): AppError {
   if (error instanceof AppError) return error
   if (error instanceof UnavailableError) return answerUnavailable(error)
   if (isOutOfRoom(error)) {
-    const message = sqlState(error) === '53100' ? STORAGE_FULL : 'The database of the service has no space.'
+    const message = sqlState(error) === '53100' ? STORAGE_FULL : 'The database of the service is at its limit.'
     return answerUnavailable(new UnavailableError('provider_unavailable', message))
   }
   return new AppError('internal_error', 'The service failed unexpectedly. Try again.')

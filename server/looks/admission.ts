@@ -89,7 +89,8 @@ async function requireCount(
            count(*) filter (where network_key = ${sql.binary(networkKey)}) network, count(*) "all"
     from looks where day = (now() at time zone 'utc')::date and address_key <> ${sql.binary(SHARED)}`)
   const { perAddress, perDay } = bounds
-  if (today.own >= perAddress) throw refuseToday(`An address can try ${looksInWords(perAddress)} a day (UTC).`)
+  if (today.own >= perAddress)
+    throw refuseToday(`An internet address such as yours can try ${looksInWords(perAddress)} a day (UTC).`)
   if (today.network >= NETWORK_SHARE * perAddress)
     throw refuseToday(`A network can try ${looksInWords(NETWORK_SHARE * perAddress)} a day (UTC).`)
   if (today.all >= perDay) throw refuseToday(`All callers together can try ${looksInWords(perDay)} a day (UTC).`)

@@ -13,27 +13,27 @@ export function simulatedPage(site: Site, page: SimulatedPage): string {
   switch (page.kind) {
     case 'subscribe':
       if (page.current)
-        return simulation(site, 'Simulated checkout', html`<p>${account} has a subscription already.</p>`)
+        return simulation(site, 'Simulated checkout', html`<p>The account ${account} has a subscription already.</p>`)
       return simulation(
         site,
         'Simulated checkout',
-        html`<p>${account} would subscribe to ${plan(page)}.</p>
+        html`<p>The account ${account} would subscribe to ${plan(page)}.</p>
           <${Form} buttons=${[['pay', 'Pay (simulated)'], ['cancel', 'Cancel']]} />`,
       )
     case 'change':
       return simulation(
         site,
         'Simulated change of plan',
-        html`<p>${account} would change from ${page.current ?? 'no subscription'} to ${plan(page)}.</p>
+        html`<p>The account ${account} would change from ${page.current ?? 'no subscription'} to ${plan(page)}.</p>
           <${Form} buttons=${[['pay', 'Change (simulated)'], ['cancel', 'Cancel']]} />`,
       )
     case 'manage':
       if (!page.current)
-        return simulation(site, 'Simulated billing portal', html`<p>${account} has no subscription.</p>`)
+        return simulation(site, 'Simulated billing portal', html`<p>The account ${account} has no subscription.</p>`)
       return simulation(
         site,
         'Simulated billing portal',
-        html`<p>${account} subscribes to the ${page.current} tier.</p>
+        html`<p>The account ${account} subscribes to the ${page.current} tier.</p>
           <${Form} buttons=${[['end', 'End the subscription now'], ['cancel', 'Leave it unchanged']]} />`,
       )
   }

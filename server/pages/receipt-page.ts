@@ -24,7 +24,7 @@ export function receiptPage(site: Site, { attestation, inclusion, checkpoint, pr
     path: `/receipts/${serial}`,
     description: `Receipt ${serial} of the public chain: ${meaningOf(requested_by)}`,
     body: html`<h1>Receipt ${inFigures(serial)}</h1>
-      <p class="lead">${meaningOf(requested_by)} It shows that ${thing} with the digest below, its fingerprint, existed
+      <p class="lead">${meaningOf(requested_by)} It shows that ${thing} with the digest below, its fingerprint, was known
         on <${Time} ms=${ts_ms} />: this service signed the digest then. It does not show ${unshown}.</p>
       <p>The server wrote this page, so it proves nothing by itself. Your browser can check the signature and the proof.</p>
       <p class="actions"><a class="button" href=${`/verify#${serial}`}>Verify in your browser</a>

@@ -42,7 +42,7 @@ t.test('bought, changed, ended', async (t) => {
   t.equal(page.status, 200)
   t.match(page.html, /<strong>Simulation\.<\/strong>.*without Stripe/)
   t.match(page.html, /nothing is charged/)
-  t.match(page.html, /<b>kelby<\/b> would subscribe to the dev tier, 29 USD per month/)
+  t.match(page.html, /The account <b>kelby<\/b> would subscribe to the dev tier, 29 USD per month/)
   t.same(buttonsOf(page.html), ['pay', 'cancel'])
   t.notMatch(page.html, /<script|https?:|\son\w+=/i, 'no script, and nothing from another host')
   t.equal((await usage(account)).tier, 'free', 'opening the page buys nothing')

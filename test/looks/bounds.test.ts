@@ -27,7 +27,10 @@ t.test('a day has a number of pairs for an address, and one for all', async (t) 
   const refused = await ask('a lighthouse', '192.0.2.1')
   t.match(refused, {
     status: 429,
-    body: { status: 'failed', error: { code: 'daily_limit', message: /An address can try 2 /, retryable: true } },
+    body: {
+      status: 'failed',
+      error: { code: 'daily_limit', message: /An internet address such as yours can try 2 /, retryable: true },
+    },
   })
   const seconds = Number(refused.headers.get('retry-after'))
   t.ok(Math.abs(seconds - (86_400 - ((Date.now() / 1000) % 86_400))) < 60, `${seconds} s to the next UTC midnight`)

@@ -94,7 +94,7 @@ function Judged({ id, citation, card, status, serial, check }: JudgedProps): Htm
   return html`<p class="detail">Line ${citation.line}</p>
     <${Next} status=${status} />
     <${ResultCard} id=${id} result=${card} accuracy=${new URL('accuracy', service).href}>
-      <div class="proof"><h3>What was proved</h3>
+      <div class="proof"><h3>How to prove it</h3>
         <p>Its receipt is <a href=${new URL(`receipts/${serial}`, service).href} rel="noreferrer noopener" target="_blank">number ${serial} of the public
           chain</a>. This page is a copy and proves nothing by itself:${' '}<code>countersign verify</code> checks the signed
           result${verdicts?.folder && html`, which is kept in <code>${verdicts.folder}</code>`}.</p></div>

@@ -48,7 +48,10 @@ export const CHECK_WORDS: Readonly<Record<string, CheckWords>> = {
     'The envelope and the result name the same request, date, method and payment.',
     'The envelope and the result disagree: one of the two was changed.',
   ),
-  text_sha256: words('The text of the page is as it was read.', 'The text of the page was changed.'),
+  text_sha256: words(
+    'The text of the page is as it was read.',
+    'The copy of the page’s text in this file was changed.',
+  ),
   evidence_quotes: words(
     'Each quote is in the text, exactly where the result says.',
     'A quote, or its place in the text, was changed.',
