@@ -394,7 +394,7 @@ t.test('the account page in a browser', { skip: noBrowser }, async (t) => {
       state: 'down',
     })
     await page.getByRole('button', { name: 'Delete: paused-one' }).click()
-    t.match(await shown(page, '.asking'), /are deleted/)
+    t.match(await shown(page, '.asking'), /^Delete: \S+\? .* are deleted/)
     await page.getByRole('button', { name: 'No', exact: true }).click()
     t.equal((await call('GET', '/v1/watchdog')).watchdogs.length, 3, 'nothing was done')
     await page.getByRole('button', { name: 'Delete: paused-one' }).click()
@@ -529,7 +529,7 @@ t.test('the account page in a browser', { skip: noBrowser }, async (t) => {
     await page.getByRole('button', { name: 'End now: robot' }).click()
     t.match(
       await shown(page, '.asking'),
-      /^Programs that use it stop working at once/,
+      /^End now: robot\? Programs that use it stop working at once/,
       'a heartbeat key opens no account',
     )
     await page.getByRole('button', { name: 'No', exact: true }).click()

@@ -90,7 +90,7 @@ export function Act({ label, question, to, run, onDone }: ActProps): Html {
   const name = to ? `${label}: ${to}` : label
   if (step === 'asking')
     return html`<span class="asking" role="group" aria-label=${name}>
-      <span>${question}</span>
+      <span><strong>${name}?</strong> ${question}</span>
       <button type="button" class="danger" onClick=${act}>Yes, ${label.toLowerCase()}</button>
       <button type="button" class="quiet" ref=${focus} onClick=${() => setStep('idle')}>No</button>
     </span>`

@@ -25,7 +25,7 @@ export function ReceiptsSection({ client, ...account }: SectionProps): Html {
       )
     return client.createReceipt({ subject_sha256: digest, label: label || null })
   }
-  return html`<p>A receipt shows that you had a file at a time. Only the digest of the file, its fingerprint, is sent. The list of receipts is public:
+  return html`<p>A receipt shows that you named a file’s digest, its fingerprint, at a time. Only the digest is sent. The list of receipts is public:
       your handle and the labels can be read by anyone. <a href="/guide/control-toolkit#receipts">How to use one</a></p>
     <${Room} ...${account} limit="receipts_per_day" used=${usage.value?.used.receipts_today} />
     <${Entry} title="Ask for a receipt" button="Ask for it" submit=${make} onDone=${() => {
@@ -43,7 +43,7 @@ export function ReceiptsSection({ client, ...account }: SectionProps): Html {
             html`<${ShortTime} ms=${ts_ms} />`,
             html`<bdi>${label}</bdi>`,
             html`<code>${subject_sha256.slice(0, 16)}…</code>`,
-          ])} empty="The receipts that you ask for will be here, newest first. A receipt proves that you had a file: choose the file above." /></div>
+          ])} empty="The receipts that you ask for will be here, newest first. A receipt proves that you named the digest of a file by then: choose the file above." /></div>
         <p class="actions">${before !== undefined && html`<button type="button" class="quiet" onClick=${() => setBefore(undefined)}>Newest</button>`}
           ${next !== null && html`<button type="button" class="quiet" onClick=${() => setBefore(next)}>Older</button>`}</p>`}<//>`
 }
