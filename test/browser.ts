@@ -216,6 +216,10 @@ async function misfitsOf(paths: readonly string[]): Promise<string[]> {
     document.body.replaceWith(body)
     const { scrollWidth, clientWidth } = document.documentElement
     if (scrollWidth > clientWidth) found.push(`${path}: the page is ${scrollWidth} wide`)
+    // The name of its column is not shown there.
+    const alone = [...body.querySelectorAll('.stacks tbody td:only-of-type')]
+    if (alone.some((cell) => parseFloat(getComputedStyle(cell).paddingInlineStart) > 32))
+      found.push(`${path}: a cell that is alone beside its name leaves room for another`)
     for (const element of body.querySelectorAll<HTMLElement>('*')) {
       // Fields scroll with the caret; what is for screen readers alone is one pixel wide.
       if (element.scrollWidth <= element.clientWidth + 1 || element.clientWidth <= 1) continue
