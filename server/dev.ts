@@ -1,39 +1,26 @@
 // `npm start`: the whole service in one process, with an embedded database unless DATABASE_URL is set.
 import { randomUUID } from 'node:crypto'
-import { openConfiguredVerifier } from '../workers/assessment/choice.ts'
 import { type Config, readConfig } from './config.ts'
 import { migrate } from './db/migrate.ts'
 import { openEmbeddedPostgres } from './embedded/postgres.ts'
 import { runProcess } from './process.ts'
-import { openLog, openMetrics } from './telemetry.ts'
+import { openService } from './service.ts'
 import { describeAssessment } from './verification/offer/offer.ts'
 
 await runProcess(async (opened) => {
   const config = readConfig()
-  const log = openLog(config.logLevel, undefined, config.logFormat)
-  const metrics = openMetrics({ process: true })
-  // What takes longest begins first: the weights, which load on threads of their own.
-  const verifier = opened.use(openConfiguredVerifier({ config, metrics, log }))
   const databaseUrl = config.databaseUrl ?? (await openOwnDatabase(config.dataDir, opened))
-  const { openService } = await loadService()
   await migrate(config.databaseDirectUrl ?? databaseUrl)
-  const service = opened.use(await openService(config, databaseUrl, { log, metrics, verifier }))
+  const service = opened.use(await openService(config, databaseUrl))
   console.log(greeting(service.address, config))
   return { log: service.api.log, died: service.runner.died, stopping: () => service.api.drain() }
 })
-
-/** Most of the modules. To load them takes about as long as Postgres takes to start. */
-function loadService() {
-  return import('./service.ts')
-}
 
 async function openOwnDatabase(dataDir: string, opened: AsyncDisposableStack) {
   const postgres = await openEmbeddedPostgres({
     dataDir,
     durable: true,
     log: (line) => console.log(`postgres: ${line}`),
-    // A failure is thrown where the modules are used.
-    whileStarting: () => void loadService().catch(() => {}),
   })
   return opened.use(postgres).url
 }

@@ -44,8 +44,6 @@ export interface EmbeddedPostgresOptions {
   settings?: Record<string, string>
   /** Takes lines for a person: decisions about users and folders, and the failure of a server. */
   log: (line: string) => void
-  /** Called when the server's process has been started and does not take connections yet. */
-  whileStarting?: () => void
 }
 
 /**
@@ -128,7 +126,6 @@ async function startServer(cluster: Cluster, programs: Programs, options: Server
     const port = await findFreePort()
     const server = spawnServer(cluster, programs, port, options)
     const { output, ready } = readOutput(server)
-    options.whileStarting?.()
     try {
       await ready
       return { server, port, output }
@@ -152,7 +149,7 @@ async function findFreePort(): Promise<number> {
   return address.port
 }
 
-type ServerOptions = Pick<EmbeddedPostgresOptions, 'durable' | 'settings' | 'whileStarting'>
+type ServerOptions = Pick<EmbeddedPostgresOptions, 'durable' | 'settings'>
 
 function spawnServer({ data }: Cluster, { bin, account }: Programs, port: number, options: ServerOptions): Server {
   const { durable } = options
