@@ -133,7 +133,10 @@ t.test('a webhook that takes no alert says what it answered', async (t) => {
     ],
     [
       'failing',
-      [alert({ status: null, error: 'timeout' })],
+      [
+        { ...alert({ status: 503, error: null, at: '2026-11-20T12:00:00.000Z' }), state: 'pending' },
+        alert({ status: null, error: 'timeout' }),
+      ],
       'The webhook could not be reached at 2026-11-20 10:00:00 UTC (timeout), and an alert was given up.',
     ],
     [

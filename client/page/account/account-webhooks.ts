@@ -35,7 +35,11 @@ function Mend({ name, url, state, list, change, test, onDone }: WebhookProps): H
 
 /** What the webhook did with the last alert that it did not take. @param alerts the newest first */
 export function Trouble({ state, alerts }: { state: WebhookState; alerts: readonly AlertRecord[] }): Html {
-  const last = alerts.flatMap(({ attempts }) => attempts.slice(-1)).sort((a, b) => b.at.localeCompare(a.at))[0]
+  // Only a failed alert was given up: attempts of a pending one go on.
+  const last = alerts
+    .filter((alert) => state === 'disabled' || alert.state === 'failed')
+    .flatMap(({ attempts }) => attempts.slice(-1))
+    .sort((a, b) => b.at.localeCompare(a.at))[0]
   const at = last && html`at <${ShortTime} ms=${Date.parse(last.at)} /> UTC`
   if (state === 'disabled')
     return html`The webhook asked for no more alerts${last && html`: it answered ${last.status} ${at}`}. None is sent before it is saved again.`
