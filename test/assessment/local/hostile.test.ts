@@ -2,6 +2,7 @@
 import { randomUUID } from 'node:crypto'
 import t from 'tap'
 import { openLog, openMetrics } from '../../../server/telemetry.ts'
+import { LOADING } from '../../../server/verification/offer/assessors.ts'
 import { openLocalAssessor } from '../../../workers/assessment/local.ts'
 import { openWork } from '../../../workers/context.ts'
 import { openApiHarness, readResult } from '../../api-harness.ts'
@@ -16,7 +17,9 @@ const logged: Record<string, unknown>[] = []
 const log = openLog('info', { write: (line) => logged.push(JSON.parse(line)) })
 const assessor = openLocalAssessor({ threads: 1, metrics: openMetrics(), log })
 t.teardown(() => assessor[Symbol.asyncDispose]())
+const whileLoading = assessor.problem
 await assessor.ready
+t.equal(whileLoading, LOADING, 'in the words that others know it by')
 t.equal(assessor.problem, null)
 
 /** Another honest claim each time, because the verdict of the same one is kept. */
