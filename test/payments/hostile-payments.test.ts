@@ -71,13 +71,17 @@ t.test('whatever a facilitator answers to the settlement of one payment, others 
 
 t.test('a settlement that never gets an answer delays no other', async (t) => {
   await using harness = await openEvmHarness()
+  const asked = Promise.withResolvers<void>()
   const pending = Promise.withResolvers<void>()
   harness.facilitator.script.push(async ({ drop }) => {
+    asked.resolve()
     await pending.promise
     drop()
   })
   const hostile = await harness.order()
   t.equal((await hostile.buy({ prefer: 'wait=0' })).status, 202)
+  // Without this wait the other payer's settlement can come first and be the one that gets no answer.
+  await asked.promise
   await expectSale(t, harness, 'one that waits')
   pending.resolve()
   await harness.inDoubt(hostile)
