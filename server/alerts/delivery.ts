@@ -3,6 +3,7 @@ import type { Core } from '../context.ts'
 import { AppError } from '../errors.ts'
 import type { Outbound } from '../outbound/connection.ts'
 import { annotate, inSpan, inTrace, processing } from '../tracing/spans.ts'
+import { bodyFor } from './chat.ts'
 import { type Attempt, type ClaimedAlert, type Decision, LeaseLostError, settleAttempt } from './claims.ts'
 import { signedHeaders } from './format.ts'
 import { type Answer, FIRST_TIMEOUT_MS, type Message, postAlert, TIMEOUT_MS } from './post.ts'
@@ -72,7 +73,7 @@ async function post(
 
 /** The message of this attempt. The id and the body are the same at each attempt; timestamp and signatures are not. */
 function messageOf({ webhook, alert }: ClaimedAlert, { config, keys, secrets }: DeliveryTools, atMs: number): Message {
-  const body = Buffer.from(alert.body)
+  const body = bodyFor(webhook.url, alert.body, config.baseUrl && `${config.baseUrl}/account`)
   const versions = Array.from({ length: webhook.old_secrets + 1 }, (_, back) => webhook.secret_version - back)
   const signers = {
     secrets: versions.filter((version) => version > 0).map((v) => webhookSecret(secrets.webhook, webhook.id, v)),

@@ -18,7 +18,9 @@ export const webhookUrl = z
   .string()
   .max(2048)
   .meta({ pattern: '^https://[^\\s]+$' })
-  .describe('A public https address on port 443.')
+  .describe(
+    'A public https address on port 443. A webhook of Slack, Discord or Google Chat gets a message that it can show.',
+  )
 
 /**
  * Reads the URL of a webhook by the URL policy. The addresses of its host are checked at every delivery. Throws AppError

@@ -35,7 +35,7 @@ export function WatchdogsSection({ client, onSecret, ...account }: SectionProps)
     <${Entry} title="Make or change a watchdog" button="Save it" onDone=${loaded.reload} submit=${make} question=${replaced}>
       <${Field} id="name" label="Name" required hint="Letters, digits, dots, hyphens and underscores" />
       <${Field} id="interval_s" label="Seconds between two heartbeats" type="number" value="60" required hint="3600 for a job that runs each hour, 86400 for one that runs each day" />
-      <${Field} id="webhook_url" label="Webhook" type="url" required hint="A public https address" /><//>
+      <${Field} id="webhook_url" label="Webhook" type="url" required hint="A public https address, or the incoming webhook of Slack, Discord or Google Chat" /><//>
     <${Show} loaded=${loaded}>${({ watchdogs }: { watchdogs: Watchdog[] }) =>
       watchdogs.length === 0
         ? html`<p class="empty">Your watchdogs will be here, with their last heartbeats. Make one above, then let your job call
