@@ -1,6 +1,7 @@
 // Reads the service's answer to a purchase or a recovery from one HTTP response.
 import { decodeBase64Json, readBody, TooLongError } from './bytes.ts'
 import type { Failure, PaymentRequired } from './error.ts'
+import { originOf } from './network-failure.ts'
 import type { PurchaseResult } from './result.ts'
 
 /** An x402 v2 SettleResponse, as the service sent it. */
@@ -43,7 +44,7 @@ export type Answer = Completed | Pending | Refused
 /** Reads the body to its end; throws what the connection throws. `now` is for a Retry-After given as a date. */
 export async function readAnswer(response: Response, now: number): Promise<Answer> {
   const bytes = await readWithin(response)
-  if (bytes === null) return refused(tooLong(response.status), false, null)
+  if (bytes === null) return refused(tooLong(response), false, null)
   const body = parseObject(bytes)
   if (response.status === 200) return readCompleted(response, bytes, body)
   if (response.status === 202) return readPending(response, body, now)
@@ -59,7 +60,7 @@ export function readFailure(response: Response, body: Record<string, unknown> | 
   const error = asObject(body?.error)
   const retryAfterMs = readRetryAfter(response, now)
   if (typeof error?.code !== 'string' || typeof error.message !== 'string')
-    return { ...unexpected(status), retryAfterMs }
+    return { ...unexpected(response), retryAfterMs }
   return {
     code: error.code,
     message: error.message,
@@ -80,7 +81,7 @@ export function parseObject(bytes: Uint8Array): Record<string, unknown> | null {
 }
 
 function readCompleted(response: Response, bytes: Uint8Array, body: Record<string, unknown> | null): Answer {
-  if (body?.status !== 'completed') return refused(unexpected(200), false, null)
+  if (body?.status !== 'completed') return refused(unexpected(response), false, null)
   return {
     state: 'completed',
     result: body as unknown as PurchaseResult,
@@ -127,12 +128,15 @@ export async function readWithin(response: Response): Promise<Uint8Array | null>
 }
 
 /** The same answer would be as long again, so the call is not repeated. */
-export function tooLong(status: number): Failure {
-  return { ...unexpected(status), message: `The answer (status ${status}) has more than 16 MB.`, retryable: false }
+export function tooLong(response: Response): Failure {
+  const message = `The answer (status ${response.status}) has more than 16 MB.`
+  return { ...unexpected(response), message, retryable: false }
 }
 
-function unexpected(status: number): Failure {
-  const message = `The answer (status ${status}) is not one of the service's.`
+/** An answer that no Countersign service gives, as of a proxy or of another program at this address. */
+export function unexpected({ status, url }: Response): Failure {
+  const advice = PASSING.has(status) ? 'it may be down for the moment' : 'is the address right?'
+  const message = `${originOf(url)} answered (status ${status}) as no Countersign service does: ${advice}`
   return { code: 'unexpected_response', message, retryable: PASSING.has(status), status }
 }
 

@@ -2,6 +2,7 @@
 import { type Answer, type Pending, type Refused, readAnswer } from './answer.ts'
 import type { Clock } from './clock.ts'
 import { type CallReference, type ClientErrorCode, CountersignError, type Failure } from './error.ts'
+import { networkFailure } from './network-failure.ts'
 
 /** The part of `fetch` that is used. Must reject when the signal aborts. */
 export type Fetch = (url: string, init?: RequestInit) => Promise<Response>
@@ -41,7 +42,7 @@ export class Exchange {
       return this.#note(await readAnswer(response, this.#clock.now()))
     } catch (cause) {
       if (this.#signal.aborted) throw this.#stopped(cause)
-      return broken(cause)
+      return broken(url, cause)
     }
   }
 
@@ -107,8 +108,8 @@ export function createIdempotencyKey(): string {
   return `cs_${crypto.randomUUID()}`
 }
 
-function broken(cause: unknown): Refused {
-  const failure = clientFailure('network_error', 'The service could not be reached, or the connection broke.', cause)
+function broken(url: string, cause: unknown): Refused {
+  const failure = clientFailure('network_error', networkFailure(url, cause), cause)
   return { state: 'refused', failure, passing: true, retryAfterMs: null }
 }
 

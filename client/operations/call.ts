@@ -4,6 +4,7 @@ import { parseObject, readFailure, readRetryAfter, readWithin, tooLong } from '.
 import type { Clock } from '../clock.ts'
 import { CountersignError } from '../error.ts'
 import { clientFailure, createIdempotencyKey, type Fetch } from '../exchange.ts'
+import { networkFailure } from '../network-failure.ts'
 import type { ConditionalCallOptions, KeyedCallOptions, ProofCallOptions, RecoveryCallOptions } from './call-options.ts'
 import type { Operation } from './operations.ts'
 
@@ -49,7 +50,7 @@ export async function call(
       ? clientFailure('aborted', 'The caller stopped waiting.', cause)
       : operation.waits && deadline.aborted
         ? clientFailure('deadline_exceeded', 'Not completed in time. Repeat the call to go on.', cause)
-        : clientFailure('network_error', 'The service could not be reached, or the connection broke.', cause)
+        : clientFailure('network_error', networkFailure(base, cause), cause)
     throw new CountersignError(failure, reference)
   })
   const answer = read(operation, response, bytes, clock.now())
@@ -115,7 +116,7 @@ function conditionsOf({ ifMatch, ifNoneMatch }: ConditionalCallOptions): Record<
 
 function read(operation: Operation, response: Response, bytes: Uint8Array | null, now: number) {
   const { status } = response
-  if (bytes === null) return { failure: tooLong(status) }
+  if (bytes === null) return { failure: tooLong(response) }
   if (status === 304 && operation.rawAnswer) return { body: null }
   if (status === 204) return { body: undefined }
   const isSuccess = status === 200 || status === 201 || status === 202
