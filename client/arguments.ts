@@ -36,8 +36,17 @@ function readNumbered(text: string): [number: number, hex: string] {
 }
 
 export function readUrl(url: string): string {
-  if (!/^https?:/.test(url) || !URL.canParse(url)) throw new UsageError(`${url} is not the URL of a service.`)
+  if (!isHttp(url)) throw new UsageError(`${url} is not the URL of a service.`)
   return url
+}
+
+export function readHttpUrl(option: string, url: string): string {
+  if (!isHttp(url)) throw new UsageError(`${option} ${url} is not a URL that begins with https:// or http://.`)
+  return url
+}
+
+function isHttp(url: string): boolean {
+  return /^https?:/.test(url) && URL.canParse(url)
 }
 
 export function readSeconds(option: string, seconds: string): number {

@@ -1,8 +1,9 @@
 // `countersign wallet`: makes a key file, prints its addresses, and reads its balance from the chain.
-import { UsageError } from '../arguments.ts'
+import { readHttpUrl, UsageError } from '../arguments.ts'
 import { formatUsd, networkNames, usdcOf } from '../batch/money.ts'
 import { NETWORKS } from '../networks.ts'
 import { createWalletKey, openWallet } from '../wallet.ts'
+import { evmBalance, publicNode, solanaBalance } from './balance.ts'
 import { type CommandGroup, command } from './command.ts'
 import { json, note, print } from './output.ts'
 import { saveSecret } from './secret-file.ts'
@@ -69,30 +70,12 @@ const balance = command({
     const { addresses } = await asUsage(async () => openWallet(await readWalletKeys(file)))
     const own = addresses.find((one) => one.kind === kind)
     if (!own) throw new UsageError(`The wallet has no key for ${network}.`)
-    const atoms = await (kind === 'evm' ? evmBalance : solanaBalance)(own.address, asset, network, rpc)
+    const node = rpc === undefined ? publicNode(network) : readHttpUrl('--rpc', rpc)
+    const atoms = await (kind === 'evm' ? evmBalance : solanaBalance)(own.address, asset, node)
     const amount = { network, address: own.address, asset, atomic: String(atoms), usdc: formatUsd(atoms) }
     return print(asJson ? json(amount) : `${amount.usdc} USDC\n`)
   },
 })
-
-async function evmBalance(owner: string, asset: string, network: string, rpc?: string): Promise<bigint> {
-  const { createPublicClient, erc20Abi, http } = await import('viem')
-  const { base, baseSepolia } = await import('viem/chains')
-  const chain = network === `eip155:${base.id}` ? base : baseSepolia
-  const client = createPublicClient({ chain, transport: http(rpc) })
-  const args = [owner as `0x${string}`] as const
-  return client.readContract({ address: asset as `0x${string}`, abi: erc20Abi, functionName: 'balanceOf', args })
-}
-
-async function solanaBalance(owner: string, asset: string, network: string, rpc?: string): Promise<bigint> {
-  const kit = await import('@solana/kit')
-  const isMainnet = network.endsWith('5eykt4UsFv8P8NJdTREpY1vzqKqZKvdp')
-  const node = kit.createSolanaRpc(rpc ?? `https://api.${isMainnet ? 'mainnet-beta' : 'devnet'}.solana.com`)
-  const { value } = await node
-    .getTokenAccountsByOwner(kit.address(owner), { mint: kit.address(asset) }, { encoding: 'jsonParsed' })
-    .send()
-  return value.reduce((sum, { account }) => sum + BigInt(account.data.parsed.info.tokenAmount.amount), 0n)
-}
 
 export const wallet: CommandGroup = {
   summary: 'make a key that pays, and show its address and balance',
