@@ -12,7 +12,6 @@ import { Opened } from '../../batch/opened.ts'
 import { type ErrorLine, isRetried, OutputFiles } from '../../batch/output-files.ts'
 import { readRows } from '../../batch/rows.ts'
 import { groupRows } from '../../batch/twins.ts'
-import { Countersign } from '../../client.ts'
 import type { Terms } from '../../wallet.ts'
 import {
   askTermsOfRow,
@@ -26,6 +25,7 @@ import {
 import { confirm } from '../confirm.ts'
 import { checkFolder, checkReplaceable, diskFault, isOfDisk, readInput } from '../files.ts'
 import { firstError, note } from '../output.ts'
+import { openClient } from '../patience.ts'
 import { serviceUrl } from '../toolkit.ts'
 import { readWallet } from '../wallet-file.ts'
 import { counted, printPlan, questionOf, report } from './report.ts'
@@ -71,27 +71,19 @@ async function run(file: string, options: BatchOptions): Promise<number> {
   const rows = readRows(await readInput(file), formatFor(file, options.format))
   const { firsts, twins } = groupRows(rows.usable)
   const items: Item[] = options.group ? groupByPage(firsts) : firsts
-  const capabilities = await new Countersign({ baseUrl: service }).getCapabilities()
-  const price = BigInt(capabilities.price.amount_atomic)
   if (options['dry-run']) {
     const budget = options.budget === undefined ? null : budgetOf(options.budget)
+    const { capabilities, price } = await askPrice(service)
     printPlan(rows, { firsts, items, capabilities, price, budget, options })
     return 0
   }
+  // Everything that is given is looked at before the service is asked.
   const cap = budgetOf(options.budget)
   if (options.out === undefined) throw new UsageError('The folder for the results is missing: give --out DIR.')
   const wallet = await readWallet(options.wallet, { solanaRpcUrl: options['solana-rpc'] })
-  await checkFolder(options.out)
-  await checkReplaceable(options['budget-file'])
   const goesOn = Boolean(options.resume || options['retry-errors'])
-  if (!goesOn && (await exists(join(options.out, 'journal.jsonl'))))
-    throw new UsageError(`${options.out} has a batch already: --resume goes on with it.`)
-  // Rows that another batch has bought would count as bought by this one.
-  for (const name of ['results.jsonl', 'errors.jsonl'])
-    if (!goesOn && (await exists(join(options.out, name))))
-      throw new UsageError(`${options.out} has ${name} of another batch, and no journal. Give another --out.`)
-  if (goesOn && !(await exists(join(options.out, 'journal.jsonl'))))
-    throw new UsageError(`There is no batch in ${options.out} to go on with.`)
+  await checkOutputs(options.out, options['budget-file'], goesOn)
+  const { capabilities, price } = await askPrice(service)
 
   let known: Terms | undefined
   if (!goesOn) {
@@ -141,6 +133,25 @@ async function run(file: string, options: BatchOptions): Promise<number> {
   const all = [...left.paid, ...left.unpaid]
   const outcome = await buyRows({ service, wallet, items: all, journal, budget, files, concurrency, all: allRows })
   return report(outcome, { files, budget, all: allRows, options })
+}
+
+/** Throws a UsageError where the batch could not be written, or could not be begun or continued there. */
+async function checkOutputs(out: string, budgetFile: string | undefined, goesOn: boolean): Promise<void> {
+  await checkFolder(out)
+  await checkReplaceable(budgetFile)
+  const hasJournal = await exists(join(out, 'journal.jsonl'))
+  if (goesOn && !hasJournal) throw new UsageError(`There is no batch in ${out} to go on with.`)
+  if (goesOn) return
+  if (hasJournal) throw new UsageError(`${out} has a batch already: --resume goes on with it.`)
+  // Rows that another batch has bought would count as bought by this one.
+  for (const name of ['results.jsonl', 'errors.jsonl'])
+    if (await exists(join(out, name)))
+      throw new UsageError(`${out} has ${name} of another batch, and no journal. Give another --out.`)
+}
+
+async function askPrice(service: string) {
+  const capabilities = await openClient({ baseUrl: service }).getCapabilities()
+  return { capabilities, price: BigInt(capabilities.price.amount_atomic) }
 }
 
 function countOf(text: string): number {
