@@ -5,7 +5,7 @@ import { readCheckpoint } from './chain/checkpoint.ts'
 import type { TreeHead } from './chain/merkle.ts'
 import type { Check } from './checks.ts'
 import { CountersignError } from './error.ts'
-import { clientFailure } from './exchange.ts'
+import { clientFailure, type Fetch } from './exchange.ts'
 import { parseJson } from './json.ts'
 import { closed, text } from './shape.ts'
 import { MAX_REPLY_BYTES, openTimestampVerifier, type Timestamp } from './timestamp.ts'
@@ -55,7 +55,11 @@ const MAX_ANSWER = 16 * 1024 * 1024
  * The lines of all replies about the first `serial` receipts, as the service keeps them; empty where it has none. Throws
  * CountersignError when it does not answer.
  */
-export async function downloadReplies(baseUrl: string, serial: number, fetch = globalThis.fetch): Promise<string> {
+export async function downloadReplies(
+  baseUrl: string,
+  serial: number,
+  fetch: Fetch = globalThis.fetch,
+): Promise<string> {
   const lines = new Set<string>()
   for (let from = 1; from <= serial; ) {
     const url = new URL(`checkpoint/timestamps?from=${from}`, `${baseUrl.replace(/\/*$/, '')}/`)
@@ -71,10 +75,10 @@ export async function downloadReplies(baseUrl: string, serial: number, fetch = g
   return [...lines].join('')
 }
 
-async function ask(url: URL, fetch: typeof globalThis.fetch): Promise<string> {
+async function ask(url: URL, fetch: Fetch): Promise<string> {
   const reference = { idempotencyKey: null, requestId: null, recoveryToken: null }
   try {
-    const answer = await fetch(url, { signal: AbortSignal.timeout(TIMEOUT_MS) })
+    const answer = await fetch(url.href, { signal: AbortSignal.timeout(TIMEOUT_MS) })
     const body = await readBody(answer, MAX_ANSWER)
     // A service of an earlier release has no such path.
     if (answer.status === 404) return ''

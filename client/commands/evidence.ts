@@ -1,6 +1,7 @@
 // The evidence package of a result, fetched with its recovery token.
-import { Countersign, CountersignError } from '../client.ts'
+import { CountersignError } from '../client.ts'
 import type { PurchaseResult } from '../result.ts'
+import { openClient } from './patience.ts'
 
 /** Throws a CountersignError, with the status 404 where the service has no package of this result. Pays nothing. */
 export async function fetchEvidence(
@@ -8,7 +9,7 @@ export async function fetchEvidence(
   { request_id, verification_type }: Pick<PurchaseResult, 'request_id' | 'verification_type'>,
   recoveryToken: string,
 ): Promise<Uint8Array> {
-  const service = new Countersign({ baseUrl })
+  const service = openClient({ baseUrl })
   const { data } = await (verification_type === 'source_claims'
     ? service.getClaimsEvidence({ request_id }, { recoveryToken })
     : service.getEvidence({ request_id }, { recoveryToken }))

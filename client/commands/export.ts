@@ -2,11 +2,12 @@
 import { open, writeFile } from 'node:fs/promises'
 import { progressBar, readPoint, readUrl, UsageError, visible } from '../arguments.ts'
 import { download } from '../chain/download.ts'
-import { Countersign, CountersignError } from '../client.ts'
+import { CountersignError } from '../client.ts'
 import { downloadReplies } from '../outside-time.ts'
 import { command } from './command.ts'
 import { readable } from './files.ts'
 import { json, note, print } from './output.ts'
+import { openClient, patienceWith } from './patience.ts'
 
 export const exportChain = command({
   summary: 'the whole chain into a file; run again to continue',
@@ -21,7 +22,7 @@ where \`countersign verify FILE\` finds them.`,
     head: { type: 'string', value: 'SERIAL:HASH', help: 'end at this receipt instead of the current head' },
   },
   async run([baseUrl = '', file = ''], options) {
-    const service = new Countersign({ baseUrl: readUrl(baseUrl) })
+    const service = openClient({ baseUrl: readUrl(baseUrl) })
     const head = options.head === undefined ? undefined : readPoint('--head', options.head)
     await using handle = await readable(file, () => open(file, 'a+'))
     const target = {
@@ -53,7 +54,7 @@ where \`countersign verify FILE\` finds them.`,
 /** Answers how many replies the file holds. The export is whole without them. */
 async function keepReplies(baseUrl: string, serial: number, file: string): Promise<number> {
   try {
-    const lines = await downloadReplies(baseUrl, serial)
+    const lines = await downloadReplies(baseUrl, serial, patienceWith(baseUrl).plainFetch)
     if (lines !== '') await readable(file, () => writeFile(file, lines))
     return lines.split('\n').length - 1
   } catch (error) {

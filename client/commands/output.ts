@@ -30,12 +30,26 @@ export function isHeard(): boolean {
 }
 
 export function print(text: string | Uint8Array): 0 {
+  heard = Date.now()
   if (isHeard()) process.stdout.write(text)
   return 0
 }
 
 export function note(text: string): void {
+  heard = Date.now()
   if (!closed) process.stderr.write(text)
+}
+
+let heard = Number.NEGATIVE_INFINITY
+
+/** When something was last written to either stream, as `Date.now` counts. */
+export function heardAt(): number {
+  return heard
+}
+
+/** Whether standard error is for a program, which expects JSON alone. */
+export function isQuiet(): boolean {
+  return process.argv.includes('--json') && !process.stderr.isTTY
 }
 
 export function json(value: unknown): string {

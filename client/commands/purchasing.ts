@@ -6,11 +6,12 @@ import { formatUsd, parseUsd } from '../batch/money.ts'
 import { priceOf } from '../batch/order.ts'
 import { buyOnce, type Ending, hasOpenPayment, type Question } from '../batch/purchase.ts'
 import { questionFault } from '../batch/rows.ts'
-import { Countersign, CountersignError } from '../client.ts'
+import { CountersignError } from '../client.ts'
 import type { Capabilities } from '../operations/discovery.ts'
 import type { Terms, Wallet } from '../wallet.ts'
 import { askTerms, budgetOf, ownAddress } from './buy/buying.ts'
 import { checkFolder, checkReplaceable } from './files.ts'
+import { openClient } from './patience.ts'
 import { serviceUrl } from './toolkit.ts'
 import { type Proof, Trust } from './trust.ts'
 import { readWallet } from './wallet-file.ts'
@@ -127,7 +128,7 @@ export class Purse {
   }
 
   async #capabilities(): Promise<Capabilities> {
-    const known = await new Countersign({ baseUrl: this.service }).getCapabilities()
+    const known = await openClient({ baseUrl: this.service }).getCapabilities()
     const isWhole =
       Array.isArray(known.networks) &&
       typeof known.payment_mode === 'string' &&

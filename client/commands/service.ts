@@ -1,11 +1,12 @@
 // `countersign keys`, `ask` and `recover`: the keys of a service, the terms of a verification, and a stored result.
 import { readUrl, UsageError, visible } from '../arguments.ts'
-import { Countersign, CountersignError, createIdempotencyKey } from '../client.ts'
+import { CountersignError, createIdempotencyKey } from '../client.ts'
 import type { PurchaseResult } from '../result.ts'
 import { command } from './command.ts'
 import { fetchEvidence } from './evidence.ts'
 import { checkNew, readInput, writeNew } from './files.ts'
 import { json, note, print } from './output.ts'
+import { openClient } from './patience.ts'
 
 export const keys = command({
   summary: 'print the keys a service publishes',
@@ -14,8 +15,7 @@ export const keys = command({
   examples: ['countersign keys https://service.example > keys.json'],
   options: {},
   async run([baseUrl = ''], options) {
-    const { keys } = await new Countersign({ baseUrl: readUrl(baseUrl) }).getKeys()
-    if (!Array.isArray(keys)) throw new Error('The service published no list of keys.')
+    const { keys } = await openClient({ baseUrl: readUrl(baseUrl) }).getKeys()
     print(json({ keys }))
     if (options.json) return 0
     const active = keys.filter(({ status }) => status === 'active')
@@ -49,7 +49,7 @@ export const recover = command({
   },
   async run([baseUrl = '', requestId = ''], { token, evidence }) {
     if (token === undefined) throw new UsageError('recover needs --token FILE, which holds the recovery token.')
-    const service = new Countersign({ baseUrl: readUrl(baseUrl) })
+    const service = openClient({ baseUrl: readUrl(baseUrl) })
     await checkNew(evidence)
     const recoveryToken = (await readInput(token)).toString().trim()
     const { bytes, result } = await service.recover<PurchaseResult>(requestId, recoveryToken)
@@ -75,7 +75,7 @@ export const ask = command({
   async run([baseUrl = ''], options) {
     const { source, claim } = options
     if (source === undefined || claim === undefined) throw new UsageError('ask needs --source and --claim.')
-    const service = new Countersign({ baseUrl: readUrl(baseUrl) })
+    const service = openClient({ baseUrl: readUrl(baseUrl) })
     const request = { source_url: source, claim }
     if (options['dry-run']) {
       const { price, networks, payment_mode } = await service.getCapabilities()

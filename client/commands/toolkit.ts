@@ -1,8 +1,9 @@
 // Shared by the commands of the control toolkit: the service and the key, paging, and output.
 import { readUrl, UsageError } from '../arguments.ts'
-import { Countersign } from '../client.ts'
+import type { Countersign } from '../client.ts'
 import { fromEnvironment } from './environment.ts'
 import { json, note, print } from './output.ts'
+import { openClient } from './patience.ts'
 import { readSecretFile, saveSecret } from './secret-file.ts'
 
 export const SERVICE = {
@@ -28,13 +29,13 @@ export const LIMIT = {
 
 /** A client without credentials. Throws a UsageError where no service is named. */
 export function openService({ service }: { service?: string }): Countersign {
-  return new Countersign({ baseUrl: serviceUrl(service) })
+  return openClient({ baseUrl: serviceUrl(service) })
 }
 
 /** A client with the API key of an account. Throws a UsageError where no service or no key is named. */
 export async function openAccount(options: { service?: string; key?: string }): Promise<Countersign> {
   const baseUrl = serviceUrl(options.service)
-  return new Countersign({ baseUrl, apiKey: await readApiKey(options.key) })
+  return openClient({ baseUrl, apiKey: await readApiKey(options.key) })
 }
 
 /** The address of `--service`, else of COUNTERSIGN_SERVICE. Throws a UsageError. */

@@ -7,11 +7,11 @@ import { waitForLock } from '../batch/lock.ts'
 import { LogFile, readLines } from '../batch/log-file.ts'
 import type { Question } from '../batch/purchase.ts'
 import type { Check } from '../checks.ts'
-import { Countersign } from '../client.ts'
 import type { PurchaseResult } from '../result.ts'
 import { integer, list, literal, object, text } from '../shape.ts'
 import { type PinnedKey, trustIntroduced, verifyResult } from '../verification.ts'
 import { firstError } from './output.ts'
+import { openClient } from './patience.ts'
 import { type Pins, readIntroducedFiles, readPinned } from './pins.ts'
 import { signatureCheck } from './signature-check.ts'
 
@@ -68,7 +68,9 @@ export class Trust {
     const judge = (keys: PinnedKey[]) => verifyResult(result, { keys, signatureCheck })
     let found = judge(trustIntroduced(this.#introduced, kept, { signatureCheck }))
     if (found.checks.some((check) => check.name === 'trusted_key' && !check.ok)) {
-      const published = await new Countersign({ baseUrl: this.#service }).keys().catch(() => [])
+      const published = await openClient({ baseUrl: this.#service })
+        .keys()
+        .catch(() => [])
       found = judge(trustIntroduced([...this.#introduced, ...published], kept, { signatureCheck }))
     }
     const whose = this.#pinned.length > 0 ? 'pinned' : 'kept since the first use'
@@ -84,7 +86,7 @@ export class Trust {
   /** Without a known key the published one is taken, if everything else proves, and kept. */
   async #examineFirst(result: PurchaseResult, asked: Check[]): Promise<Proof> {
     const { key_id, pubkey_hex } = result.receipt?.attestation ?? {}
-    const published = await new Countersign({ baseUrl: this.#service }).keys()
+    const published = await openClient({ baseUrl: this.#service }).keys()
     const key = published.find((one) => one.key_id === key_id && one.pubkey_hex === pubkey_hex && one.use === 'receipt')
     const { checks } = verifyResult(result, { keys: key ? [key] : [], signatureCheck })
     const wordsFor = (kept: string) =>

@@ -3,10 +3,11 @@ import { readFile, rename, writeFile } from 'node:fs/promises'
 import { setTimeout as pause } from 'node:timers/promises'
 import { checkVerifierKey, readSeconds, readUrl, visible } from '../arguments.ts'
 import { ALARMS, checkAndKeep, type PinStore } from '../chain/watch.ts'
-import { Countersign, CountersignError } from '../client.ts'
+import { type Countersign, CountersignError } from '../client.ts'
 import { command } from './command.ts'
 import { readable } from './files.ts'
 import { explain, isHeard, note, print } from './output.ts'
+import { openClient } from './patience.ts'
 import { signatureCheck } from './signature-check.ts'
 
 export const watch = command({
@@ -30,7 +31,7 @@ export const watch = command({
     interval: { type: 'string', value: 'SECONDS', default: '60', help: 'between two looks; 60' },
   },
   async run([baseUrl = '', file = ''], options) {
-    const service = new Countersign({ baseUrl: readUrl(baseUrl) })
+    const service = openClient({ baseUrl: readUrl(baseUrl) })
     const seconds = readSeconds('--interval', options.interval)
     checkVerifierKey(options.vkey)
     const store = {

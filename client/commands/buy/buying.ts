@@ -13,12 +13,13 @@ import type { OutputFiles } from '../../batch/output-files.ts'
 import { Pace } from '../../batch/pace.ts'
 import type { Row } from '../../batch/rows.ts'
 import { type Run, runRows } from '../../batch/run.ts'
-import { Countersign, CountersignError, createIdempotencyKey } from '../../client.ts'
+import { CountersignError, createIdempotencyKey } from '../../client.ts'
 import { systemClock } from '../../clock.ts'
 import type { Capabilities } from '../../operations/discovery.ts'
 import type { Terms, Wallet } from '../../wallet.ts'
 import { counted, openProgress } from '../batch/report.ts'
 import { firstError } from '../output.ts'
+import { openClient } from '../patience.ts'
 import { endAtSignals, stopAtSignals } from '../signals.ts'
 
 /** Milliseconds for one row: longer than any settlement takes that succeeds. */
@@ -64,7 +65,7 @@ export async function askTerms(
 ): Promise<Terms> {
   let last: unknown
   for (const question of questions.slice(0, MAX_ASKED)) {
-    const client = new Countersign({ baseUrl: service })
+    const client = openClient({ baseUrl: service })
     const options = { idempotencyKey: createIdempotencyKey() }
     const asked: Promise<unknown> =
       'claims' in question

@@ -2,7 +2,7 @@
 import { appendFile, readFile, realpath, stat, writeFile } from 'node:fs/promises'
 import { isAbsolute, relative } from 'node:path'
 import { progressBar, UsageError, visible } from '../../arguments.ts'
-import { Countersign, CountersignError } from '../../client.ts'
+import { type Countersign, CountersignError } from '../../client.ts'
 import { KeptAnswers } from '../../report/answer-store.ts'
 import { type Citation, findCitations } from '../../report/citations.ts'
 import { applyCorrections, type Correction, correctionsFor } from '../../report/correction.ts'
@@ -28,6 +28,7 @@ import {
   replaceFile,
 } from '../files.ts'
 import { explain, firstError, json, note, paint, print } from '../output.ts'
+import { openClient } from '../patience.ts'
 import { readApiKey, serviceUrl } from '../toolkit.ts'
 import { readWallet } from '../wallet-file.ts'
 import { fillCheckPage, readCheckPage } from './page.ts'
@@ -72,7 +73,7 @@ export async function runCheck(file: string, options: CheckOptions): Promise<num
   await checkOutputs(file, options)
   const text = decode(file, await readInput(file))
   const report = await readReport(file, text)
-  const client = new Countersign({ baseUrl: service, apiKey })
+  const client = openClient({ baseUrl: service, apiKey })
   const citations = findCitations(report)
   const { judged: checked, pages } = await askService(client, citations, { service, cache: options.cache })
   const faults: string[] = []

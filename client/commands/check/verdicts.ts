@@ -15,7 +15,6 @@ import { type ErrorLine, isRetried, OutputFiles, type ResultLine } from '../../b
 import type { Row } from '../../batch/rows.ts'
 import type { Run } from '../../batch/run.ts'
 import { citableResults } from '../../citation.ts'
-import { Countersign } from '../../client.ts'
 import type { Capabilities } from '../../operations/discovery.ts'
 import { KEEP_DAYS } from '../../report/answer-store.ts'
 import type { Judged, Verdict } from '../../report/judgement.ts'
@@ -28,6 +27,7 @@ import { askTermsOfRow, buyRows, explained, ownAddress, settleAccounts } from '.
 import { confirm } from '../confirm.ts'
 import { faultOf } from '../files.ts'
 import { note } from '../output.ts'
+import { openClient } from '../patience.ts'
 
 export interface VerdictOptions {
   service: string
@@ -98,7 +98,7 @@ interface Purchase {
 
 async function purchase(rows: Row[], { kept, home, options }: Purchase): Promise<Bought> {
   const { service, wallet, cap, yes, isGrouped } = options
-  const capabilities = await new Countersign({ baseUrl: service }).getCapabilities()
+  const capabilities = await openClient({ baseUrl: service }).getCapabilities()
   if (/(^|\s)literal-\d/.test(capabilities.methodology_version))
     throw new UsageError(
       'This service has no model: it finds quotations and gives no verdicts. Check without --verify.',

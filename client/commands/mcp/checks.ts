@@ -2,7 +2,6 @@
 import { UsageError } from '../../arguments.ts'
 import { decodeBase64, sha256Hex } from '../../bytes.ts'
 import type { Check } from '../../checks.ts'
-import { Countersign } from '../../client.ts'
 import { findCitations } from '../../report/citations.ts'
 import { toJson } from '../../report/format-data.ts'
 import { formatText } from '../../report/format-text.ts'
@@ -12,6 +11,7 @@ import { allHold, type Outcome, place } from '../../report/outcome.ts'
 import { askPages } from '../../report/pages.ts'
 import { Lines, UnreadableReportError } from '../../report/report.ts'
 import { verifyAttestation, verifyReceipt } from '../../verification.ts'
+import { openClient } from '../patience.ts'
 import { signatureCheck } from '../signature-check.ts'
 import type { Trust } from '../trust.ts'
 import { clip, failed, type McpTool, said, textOf } from './tool.ts'
@@ -59,7 +59,7 @@ function quotesTool({ service, apiKey }: Setting): McpTool {
       const quotes = given.quotes
       if (!Array.isArray(quotes) || !quotes.every((one) => typeof one === 'string'))
         throw new UsageError('quotes is a list of 1 to 20 texts.')
-      const client = new Countersign({ baseUrl: service, apiKey })
+      const client = openClient({ baseUrl: service, apiKey })
       const checked = await client.checkQuotes({ source_url: textOf(given, 'source_url'), quotes }, { signal })
       const lines = checked.quotes.map(({ quote, match, nearest, fragment_url }) => {
         const near = match === 'near' && nearest ? `; the page has “${clip(nearest.text, 200)}”` : ''
@@ -92,7 +92,7 @@ function reportTool({ service, apiKey }: Setting): McpTool {
       })
       const citations = findCitations(report)
       const wanted = wantedOf(citations)
-      const client = new Countersign({ baseUrl: service, apiKey })
+      const client = openClient({ baseUrl: service, apiKey })
       const onProgress = (done: number, all: number) =>
         void context.progress(done, `${done} of ${all} pages`).catch(() => {})
       const answers = await askPages(client, wanted, { onProgress })

@@ -1,0 +1,112 @@
+// What holds for every command: it says what it waits for, and which service could not be reached and why.
+import { AsyncLocalStorage } from 'node:async_hooks'
+import { once } from 'node:events'
+import { createServer, type Server, type ServerResponse } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import t, { type Test } from 'tap'
+import { z } from 'zod'
+import { ANSWERS } from '../../client/commands/answers.ts'
+import { catalog } from '../../server/catalog.ts'
+import { countersign } from './command-line.ts'
+import { argumentsOf, CALLS, COMMANDS, makeFiles } from './every-command.ts'
+
+t.test('the table has every command', async (t) => {
+  t.same(CALLS.map(({ name }) => name).sort(), [...COMMANDS.keys()].sort())
+})
+
+const asking = CALLS.filter(({ asks }) => asks)
+
+async function serve(t: Test, answer: (response: ServerResponse) => void): Promise<{ url: string; server: Server }> {
+  const server = createServer((request, response) => {
+    request.resume()
+    answer(response)
+  })
+  server.listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  t.teardown(() => {
+    server.closeAllConnections()
+    server.close()
+  })
+  return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, server }
+}
+
+/** Never goes back, as the clock of a machine. */
+let ahead = 0
+
+/** Time is what the test says; the timers that look at it are called by `pass`. */
+function ownTime(t: Test) {
+  const timers = new Map<unknown, () => void>()
+  const { now } = Date
+  const { setInterval: begin } = globalThis
+  t.intercept(Date, 'now', { value: () => now() + ahead })
+  t.intercept(globalThis, 'setInterval', {
+    value: (work: () => void, ms: number) => {
+      const timer = begin(work, ms)
+      timers.set(timer, AsyncLocalStorage.bind(work))
+      return timer
+    },
+  })
+  return (ms: number) => {
+    ahead += ms
+    for (const [timer, work] of timers) if ((timer as { _destroyed?: boolean })._destroyed !== true) work()
+  }
+}
+
+t.test('a service that does not answer: the command says that it waits, and for whom', async (t) => {
+  const folder = await makeFiles(t)
+  for (const call of asking)
+    await t.test(call.name, async (t) => {
+      const pass = ownTime(t)
+      const { url } = await serve(t, (response) => {
+        pass(5000)
+        response.writeHead(404, { 'content-type': 'text/html' }).end('<html>')
+      })
+      const ran = await countersign(argumentsOf(call, url, folder))
+      t.match(ran.stderr, new RegExp(`Waiting for ${url}`))
+      t.not(ran.code, 0)
+    })
+})
+
+t.test(
+  'another program answers: the message names the address, nothing is printed, and the status is not 0',
+  async (t) => {
+    const folder = await makeFiles(t)
+    const html = ['text/html', '<p>'] as const
+    const object = ['application/json', '{"a":1}'] as const
+    const nothing = ['application/json', 'null'] as const
+    for (const [status, [type, body]] of [
+      [200, html],
+      [404, html],
+      [200, object],
+      [200, nothing],
+    ] as const)
+      for (const call of asking)
+        await t.test(`${call.name}: ${status} ${body}`, async (t) => {
+          const { url } = await serve(t, (response) => response.writeHead(status, { 'content-type': type }).end(body))
+          const ran = await countersign(argumentsOf(call, url, folder))
+          t.not(ran.code, 0)
+          t.ok(ran.stderr.includes(url), ran.stderr)
+          t.equal(ran.stdout, '')
+          t.notMatch(ran.stderr, UNREADABLE)
+        })
+  },
+)
+
+t.test('what commands need of an answer is what the service promises', async (t) => {
+  for (const { name, output } of catalog) {
+    const method = name.replace(/_(\w)/g, (_, letter: string) => letter.toUpperCase())
+    if (!Object.hasOwn(ANSWERS, method)) continue
+    const members = ANSWERS[method as keyof typeof ANSWERS]
+    if (members === null) continue
+    const { required = [], properties = {} } = z.toJSONSchema(output, { io: 'output', unrepresentable: 'any' })
+    for (const member of members.split(' ')) {
+      const [, word = '', kind = ''] = /^(\w+)(\W*)$/.exec(member) ?? []
+      t.ok(required.includes(word), `${name}: ${word}`)
+      const { type } = properties[word] as { type?: string }
+      t.equal(kind, type === 'array' ? '[]' : type === 'object' ? '{}' : '', `${name}: ${word}`)
+    }
+  }
+})
+
+/** What only the author of the program can read. */
+const UNREADABLE = /\\u\{|Cannot (read|destructure|convert)|is not iterable|\bat .+:\d+:\d+/
