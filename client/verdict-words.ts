@@ -24,10 +24,18 @@ const WITHHELD: readonly (readonly [flag: string, verdict: ClaimSupport, method:
 ]
 
 /**
- * Of 100 verdicts of this verifier, those that were right on six public sets that nothing was trained or tuned on; docs/accuracy.md has
- * them. What it explains has other figures, of claims of which half set its thresholds.
+ * Verdicts of this verifier on six public sets that nothing was trained or tuned on: how many were right, of how many, and the interval
+ * of their true share in hundredths, for 95 of 100. `docs/accuracy.json` has the counts. What it explains has other figures, of claims
+ * by its own makers, of which half set its thresholds.
  */
-export const FRESH_RIGHT_OF_100 = { procedure: 'local-1+ed47a71c255aed0a', supports: 70, contradicts: 61 } as const
+export const FRESH_VERDICTS = {
+  procedure: 'local-1+ed47a71c255aed0a',
+  supports: { right: 19, of: 27, low: 52, high: 84 },
+  contradicts: { right: 19, of: 31, low: 44, high: 76 },
+} as const
+
+/** The same as shares of 100. */
+export const FRESH_RIGHT_OF_100 = { procedure: FRESH_VERDICTS.procedure, supports: 70, contradicts: 61 } as const
 
 /** How many claims have a verdict, for what follows their number. */
 const SUM_WORDS: Readonly<Record<ClaimSupport, string>> = {

@@ -3,7 +3,7 @@
 import type { Frame, Page } from 'playwright-core'
 import { flagInWords } from '../../client/flag-words.ts'
 import { assessorOf } from '../../client/page/result/card-result.ts'
-import { FRESH_RIGHT_OF_100, headInWords, stanceInWords } from '../../client/verdict-words.ts'
+import { FRESH_VERDICTS, headInWords, stanceInWords } from '../../client/verdict-words.ts'
 
 /** The members of a result that its card shows. */
 export interface CardOf {
@@ -15,6 +15,8 @@ export interface CardOf {
   checked_at: string
   methodology_version: string
   source: { final_url: string }
+  /** An answer of a free look has none. */
+  cache?: { hit: boolean; age_seconds: number }
 }
 
 interface Expected {
@@ -25,6 +27,8 @@ interface Expected {
   flags: string[]
   checked: number
   assessor: string[]
+  /** What its reading line may not say. */
+  unsaid: string[]
   /** How links to the page at a quote begin; null where the page is nowhere. */
   link: string | null
   hasProof: boolean
@@ -38,7 +42,15 @@ export function faultsOfCard(
 ): Promise<string[]> {
   const { claim, claim_support, explanation, evidence, risk_flags, checked_at, methodology_version, source } = result
   const { words, name } = assessorOf(result as unknown as Parameters<typeof assessorOf>[0])
-  const isFresh = name?.startsWith(FRESH_RIGHT_OF_100.procedure)
+  const isFresh = name?.startsWith(FRESH_VERDICTS.procedure)
+  const sides = (['supports', 'contradicts'] as const).filter((side) => claim_support === side)
+  const shown = sides.length > 0 ? sides : (['supports', 'contradicts'] as const)
+  const figures = shown.flatMap((side) => {
+    const { right, of, low, high } = FRESH_VERDICTS[side]
+    return [`${right} of its ${of} verdicts`, `${low} to ${high}`]
+  })
+  const isReused = result.cache?.hit === true
+  const reused = `, kept, and used again ${result.cache?.age_seconds} second`
   const expected: Expected = {
     head: headInWords({ claim_support, risk_flags, methodology_version }),
     claim,
@@ -49,7 +61,14 @@ export function faultsOfCard(
     })),
     flags: risk_flags.map(flagInWords),
     checked: Date.parse(checked_at),
-    assessor: [words, ...(name ? [name] : []), ...(isFresh ? [`${FRESH_RIGHT_OF_100.supports} of 100`] : [])],
+    assessor: [
+      words,
+      ...(name ? [name] : []),
+      ...(isFresh ? ['For a page that the verifier has not seen, rely on this', ...figures, 'of 100'] : []),
+      ...(isFresh && sides.length > 0 ? ['The explanation’s higher figure is of'] : []),
+      ...(isReused ? [reused] : []),
+    ],
+    unsaid: [...(isFresh && sides.length === 0 ? ['higher figure'] : []), ...(isReused ? [] : ['used again'])],
     link: isExample ? null : `${source.final_url}#:~:text=`,
     hasProof: !isExample,
   }
@@ -72,7 +91,7 @@ function faultsIn(card: Element, expected: Expected): string[] {
       width * height > 1
     )
   }
-  const { head, claim, explanation, quotes, flags, checked, assessor, link, hasProof } = expected
+  const { head, claim, explanation, quotes, flags, checked, assessor, unsaid, link, hasProof } = expected
   const verdict = card.querySelector('h2')
   const sign = card.querySelector('.sign')
   // biome-ignore lint/performance/useDomNodeTextContent: the text as it is seen is what is meant
@@ -103,6 +122,7 @@ function faultsIn(card: Element, expected: Expected): string[] {
   const time = reading?.querySelector('time')
   hold(isInView(time) && Math.abs(Date.parse(time.dateTime) - checked) < 1000, 'when it was read')
   for (const words of assessor) hold(isInView(reading) && wordsOf(reading).includes(words), `by what: ${words}`)
+  for (const words of unsaid) hold(!wordsOf(reading).includes(words), `said of another card: ${words}`)
   const accuracy = [...(reading?.querySelectorAll('a') ?? [])].find((one) => one.pathname === '/accuracy')
   hold(isInView(accuracy), 'how often that is right')
 

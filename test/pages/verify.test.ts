@@ -14,11 +14,11 @@ import { tryLink } from '../../client/page/try/try-link.ts'
 import { changedParts } from '../../client/page/verify/changed-parts.ts'
 import { wordsOf } from '../../client/page/verify/check-words.ts'
 import { HEADLINES } from '../../client/page/verify/report-view.ts'
-import { FRESH_RIGHT_OF_100, STANCE_WORDS, VERDICT_WORDS } from '../../client/verdict-words.ts'
+import { FRESH_VERDICTS, STANCE_WORDS, VERDICT_WORDS } from '../../client/verdict-words.ts'
 import { verifyResult } from '../../client/verification.ts'
 import { explainedFlags } from '../../server/verification/offer/risk-flag-advice.ts'
 import { type Browser, noBrowser, overflow, picture, seriousFindings, sharedBrowser, shown, visit } from '../browser.ts'
-import { payingFetch, startSystem } from '../system.ts'
+import { harbourClaim, payingFetch, startSystem } from '../system.ts'
 import { faultsOfCard } from './card.ts'
 
 const vectors = (name: string) => JSON.parse(readFileSync(join(import.meta.dirname, `../vectors/${name}.json`), 'utf8'))
@@ -179,6 +179,22 @@ t.test('in a browser', { skip: noBrowser }, async (t) => {
     await picture(page, 'verify-altered-1440-light')
   })
 
+  await t.test('a result of a page that was read before says so', async (t) => {
+    const again = await system.ask({
+      key: 'a-purchase-of-the-same-page',
+      fetch: payingFetch(),
+      body: { ...harbourClaim(system.site), options: { max_age_seconds: 300 } },
+      headers: { prefer: 'wait=20' },
+    })
+    t.equal(again.status, 200)
+    const reused = await again.json()
+    t.equal(reused.cache.hit, true)
+    await using opened = await visit(browser, system.url('/verify'))
+    await check(opened.page, JSON.stringify(reused))
+    t.match(await shown(opened.page, '.reading'), `used again ${reused.cache.age_seconds} second`)
+    t.same(await faultsOfCard(opened.page, reused), [])
+  })
+
   await t.test('a card tells the verdict first and the proof last, of a changed file the change first', async (t) => {
     await using opened = await visit(browser, system.url('/verify'))
     const { page, complaints } = opened
@@ -199,7 +215,9 @@ t.test('in a browser', { skip: noBrowser }, async (t) => {
       local.evidence[0].quote.slice(0, 40),
       STANCE_WORDS.contradicts.slice(1),
       'judged by the small model that comes with the service',
-      `On public sets that had no part in making it, ${FRESH_RIGHT_OF_100.supports} of 100`,
+      'on public sets that had no part in making it, ' +
+        `${FRESH_VERDICTS.contradicts.right} of its ${FRESH_VERDICTS.contradicts.of} verdicts against a claim were right`,
+      'The explanation’s higher figure',
       'How often it is right',
       `${HEADLINES.good}\n`,
       'In the chain since',

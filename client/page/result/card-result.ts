@@ -24,6 +24,8 @@ export interface CardResult {
   shared_flags: string[]
   /** ISO 8601. */
   checked_at: string
+  /** Whole seconds after `checked_at`, if the page was not visited for this result: an earlier reading was used again. Else null. */
+  reused_after: number | null
   /** Undefined in an answer that names no methodology. */
   methodology_version: string | undefined
   assessment_scope: string | undefined
@@ -52,9 +54,16 @@ export function cardOf(value: unknown): CardResult | null {
     overview: verdictsInWords(claims.map((one) => ({ ...one, methodology_version: method }))),
     shared_flags: shared,
     checked_at,
+    reused_after: reusedAfter(value.cache),
     methodology_version: method,
     assessment_scope: isText(scope) ? scope : undefined,
   }
+}
+
+/** An answer of a free look has no such member. */
+function reusedAfter(cache: unknown): number | null {
+  if (!isObject(cache) || cache.hit !== true) return null
+  return Number.isSafeInteger(cache.age_seconds) ? (cache.age_seconds as number) : null
 }
 
 /** More than a service takes in one request. */

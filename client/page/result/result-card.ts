@@ -1,9 +1,9 @@
 // The card of a result, the same on every page: for each claim the verdict, the claim, the explanation, the quotes in their context and
 // what raises doubt; then when and by what it was read. What was proved comes last, as the children of the card.
 import { flagInWords } from '../../flag-words.ts'
-import { FRESH_RIGHT_OF_100, VERDICT_WORDS } from '../../verdict-words.ts'
+import { FRESH_VERDICTS, VERDICT_WORDS } from '../../verdict-words.ts'
 import { type Html, html } from '../html.ts'
-import { Time } from '../parts.ts'
+import { counted, Time } from '../parts.ts'
 import { assessorOf, type CardClaim, type CardResult } from './card-result.ts'
 import { passagesOf, webAddress } from './passages.ts'
 import { Mark, PassageView } from './quotes-view.ts'
@@ -165,7 +165,7 @@ function Reading({
   accuracy: string | null
   isReachable: boolean
 }): Html {
-  const { source, checked_at } = result
+  const { source, checked_at, reused_after } = result
   const { words, name } = assessorOf(result)
   const page = isReachable ? webAddress(source.final_url) : null
   const often = name?.startsWith('literal-') ? 'How often it finds the passage' : 'How often it is right'
@@ -173,11 +173,32 @@ function Reading({
     page
       ? html`<a class="address" href=${page} rel="noreferrer noopener" target="_blank">${source.final_url}</a>`
       : source.final_url
-  }; ${words}${name && html` (<code>${name}</code>)`}. ${name?.startsWith(FRESH_RIGHT_OF_100.procedure) && ON_FRESH_SETS}${
+  }${reused_after !== null && `, kept, and used again ${counted(reused_after, 'second')} later without another visit`}; ${words}${name && html` (<code>${name}</code>)`}. ${name?.startsWith(FRESH_VERDICTS.procedure) && reliedOn(result)}${
     accuracy
       ? html`<a href=${accuracy}>${often}</a>`
       : html`The page <code>/accuracy</code> of the service says ${often.toLowerCase()}.`
   }</p>`
 }
 
-const ON_FRESH_SETS = `On public sets that had no part in making it, ${FRESH_RIGHT_OF_100.supports} of 100 of its verdicts for a claim and ${FRESH_RIGHT_OF_100.contradicts} of 100 against one were right. `
+const SIDES = ['supports', 'contradicts'] as const
+const SIDE_WORDS = { supports: 'for a claim', contradicts: 'against a claim' } as const
+
+/**
+ * How far to rely on a verdict about a page that the verifier does not know, and, where an explanation has a higher figure, why that one
+ * is higher: the explanation is signed and cannot say it. A card without such a verdict has the figures of both sides.
+ */
+function reliedOn({ claims }: CardResult): string {
+  const given = SIDES.filter((side) => claims.some(({ claim_support }) => claim_support === side))
+  const sides = given.length > 0 ? given : SIDES
+  const counts = sides.map((side) => {
+    const { right, of } = FRESH_VERDICTS[side]
+    return `${right} of its ${of} verdicts ${SIDE_WORDS[side]}`
+  })
+  const shares = sides.map((side) => `${FRESH_VERDICTS[side].low} to ${FRESH_VERDICTS[side].high}`)
+  const range = `with so few, the true ${shares.length > 1 ? 'shares are' : 'share is'} likely ${shares.join(' and ')} of 100`
+  const rely = `For a page that the verifier has not seen, rely on this: on public sets that had no part in making it, ${counts.join(' and ')} were right; ${range}. `
+  return given.length > 0 ? rely + WHY_HIGHER : rely
+}
+
+const WHY_HIGHER =
+  'The explanation’s higher figure is of held-back pages and claims of the kind that it learnt from, half of which also set how sure it must be. '

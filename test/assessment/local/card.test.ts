@@ -3,8 +3,9 @@ import { createHash } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
-import { FRESH_RIGHT_OF_100 } from '../../../client/verdict-words.ts'
+import { FRESH_RIGHT_OF_100, FRESH_VERDICTS } from '../../../client/verdict-words.ts'
 import { findAccuracy } from '../../../server/pages/accuracy/accuracy.ts'
+import { bounded } from '../../../server/pages/accuracy/accuracy-figures.ts'
 import { RIGHT_OF_100 } from '../../../workers/assessment/local/explanation.ts'
 import { readVerifierFiles, settings } from '../../../workers/assessment/local/weights.ts'
 import { chooseWindows, sentencesOf } from '../../../workers/assessment/local/windows.ts'
@@ -64,6 +65,12 @@ t.test('the figures that buyers read are those of the card', async (t) => {
   for (const side of ['supports', 'contradicts'] as const) {
     const { part = 0, whole = 0 } = fresh?.[side] ?? {}
     t.equal(Math.round((100 * part) / whole), FRESH_RIGHT_OF_100[side], `${side}, on fresh public sets`)
+    const [low, high] = [bounded(part, whole).low, bounded(part, whole).high].map((share) => Math.round(100 * share))
+    t.same(
+      FRESH_VERDICTS[side],
+      { right: part, of: whole, low, high },
+      `${side}, as the counts and the interval of a card`,
+    )
   }
   const rate = ({ part, whole }: { part: number; whole: number }) => ((100 * part) / whole).toFixed(1)
   t.same([whole && rate(whole.supports), whole && rate(whole.contradicts)], [supports, contradicts])
