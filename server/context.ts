@@ -12,6 +12,7 @@ import type { Config } from './config.ts'
 import type { Batcher } from './db/batch.ts'
 import { type ChangeListener, openChangeListener } from './db/change-events.ts'
 import { type AvailabilityChange, type Database, openDatabase } from './db/pool.ts'
+import { isStorageFull } from './errors.ts'
 import { openSlotReads, type SlotReads } from './journal/slots.ts'
 import type { Presence } from './operate/presence.ts'
 import { openOfflineFacilitator } from './payments/facilitators/offline-facilitator.ts'
@@ -47,6 +48,8 @@ export interface Core extends AsyncDisposable {
   /** The URL of the database without a pooler, for sessions that listen or hold a lock. */
   directUrl: string
   db: Database
+  /** Read it at each use: whether the disk of the database was full at the last writes of this process. */
+  room: { isFull: boolean }
   /** Milliseconds since the epoch. */
   now: () => number
   chain: Chain
@@ -97,6 +100,8 @@ export async function openCore(config: Config, databaseUrl: string, overrides: O
   // Closed last, so that it exports what the others do until they are closed.
   const tracing = opened.use(await openTracing(config, log))
   const seed = config.signingSeed ?? keptSeed(config.dataDir)
+  const room: Core['room'] = { isFull: false }
+  const reportRoom = reportDatabase(log, 'room of the database')
   const db = await openDatabase(databaseUrl, {
     maxConnections: overrides.maxConnections ?? config.databaseConnections,
     pooled: config.databaseDirectUrl !== undefined,
@@ -104,7 +109,10 @@ export async function openCore(config: Config, databaseUrl: string, overrides: O
     name: `${hostname()}:${process.pid}`,
     ...(overrides.acquireTimeoutMs !== undefined && { acquireTimeoutMs: overrides.acquireTimeoutMs }),
     onChange: reportDatabase(log, 'database'),
-    onRoom: reportDatabase(log, 'room of the database'),
+    onRoom: (change) => {
+      room.isFull = change.away && isStorageFull(change.reason)
+      reportRoom(change)
+    },
   })
   opened.defer(() => db.end())
   db.on('error', (error) => log.error({ event: 'database_error', err: error }))
@@ -133,6 +141,7 @@ export async function openCore(config: Config, databaseUrl: string, overrides: O
     databaseUrl,
     directUrl: config.databaseDirectUrl ?? databaseUrl,
     db,
+    room,
     now,
     chain,
     keys: signer.held,

@@ -294,6 +294,11 @@ export function isOutOfRoom(error: unknown): boolean {
   return /^53[0-9A-Z]{3}$/.test(sqlState(error))
 }
 
+/** Whether the disk of Postgres is full. It then answers, and stores nothing. */
+export function isStorageFull(error: unknown): boolean {
+  return sqlState(error) === '53100'
+}
+
 function sqlState(error: unknown): string {
   return error instanceof Error && 'code' in error && typeof error.code === 'string' ? error.code : ''
 }
@@ -302,7 +307,7 @@ function asAppError(error: unknown): AppError {
   if (error instanceof AppError) return error
   if (error instanceof UnavailableError) return answerUnavailable(error)
   if (isOutOfRoom(error)) {
-    const message = sqlState(error) === '53100' ? STORAGE_FULL : 'The database of the service is at its limit.'
+    const message = isStorageFull(error) ? STORAGE_FULL : 'The database of the service is at its limit.'
     return answerUnavailable(new UnavailableError('provider_unavailable', message))
   }
   return new AppError('internal_error', 'The service failed unexpectedly. Try again.')

@@ -3,6 +3,7 @@
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 import type { Api } from '../context.ts'
 import { singleFlight } from '../db/single-flight.ts'
+import { STORAGE_FULL } from '../errors.ts'
 import { countJobs } from '../operate/jobs.ts'
 import type { Check } from '../operate/readiness.ts'
 import { readDays } from '../operate/roll-ups.ts'
@@ -37,9 +38,11 @@ export function mountStatus(app: FastifyInstance, api: Api, readiness: () => Pro
 }
 
 async function readNow(api: Api, readiness: () => Promise<Record<string, Check>>): Promise<Omit<Status, 'days'>> {
-  const checks = await readiness()
+  const { isFull } = api.room
+  const checks = { ...(await readiness()), storage: { ok: !isFull } }
   const { closed } = describeOffer(api.config)
-  const refusal = closed ?? (await api.assessors.requireOne().then(() => null, refusalOf))
+  const refusal =
+    closed ?? (isFull ? STORAGE_FULL : null) ?? (await api.assessors.requireOne().then(() => null, refusalOf))
   return { at: api.now(), checks, refusal, work: await readWork(api).catch(() => null) }
 }
 

@@ -24,10 +24,11 @@ export async function checkReadiness({ db, log }: Pick<Core, 'db' | 'log'>): Pro
 }
 
 /**
- * A probe of readiness for a process that serves. Missing migrations or keys are logged as the warning `not_ready`; the
+ * A probe of readiness for a process that serves. While the disk of the database is full nothing can be bought, so the probe fails;
+ * `/readyz` does not say so, because such a process still serves what was bought. Missing migrations or keys are logged as the warning `not_ready`; the
  * outage of the database logs a database that is away.
  */
-export function buildProbe(core: Pick<Core, 'db' | 'log'>): () => Promise<boolean> {
+export function buildProbe(core: Pick<Core, 'db' | 'log' | 'room'>): () => Promise<boolean> {
   const note = openNotes(core.log)
   return async () => {
     const { database, ...others } = await checkReadiness(core)
@@ -35,6 +36,6 @@ export function buildProbe(core: Pick<Core, 'db' | 'log'>): () => Promise<boolea
     const failed = Object.entries(others).filter(([, { ok }]) => !ok)
     const what = failed.map(([name, { detail }]) => `${name}: ${detail}`).join('; ')
     note(failed.length > 0 ? [{ name: 'not_ready', what, cure: 'run `npm run cli -- migrate`' }] : [])
-    return failed.length === 0
+    return failed.length === 0 && !core.room.isFull
   }
 }

@@ -20,7 +20,7 @@ import { renderPage, type Site } from './layout.ts'
 export interface Status {
   /** When it was read, in milliseconds since the epoch. */
   at: number
-  /** The checks of `/readyz`, by name. */
+  /** The checks of `/readyz`, by name, and `storage`: whether the database can store anything. */
   checks: Readonly<Record<string, Check>>
   /** Why nothing can be bought at present; null if it can. */
   refusal: string | null
@@ -56,7 +56,7 @@ export function statusPage(site: Site, status: Status): string {
         rows=${lines.map(([name, tone, state, detail]) => [name, html`<${Badge} tone=${tone}>${state}<//> ${detail}`])} /></div>
       <${LastDays} days=${status.days} />
       <p class="aside">Every 5 seconds the service checks its database and its keys. A minute counts as available if each check in it
-        succeeded and there was at least one. For programs: <a href="/readyz">/readyz</a> says the same of the process that answers.</p>`,
+        succeeded, there was at least one, and the database could store. For programs: <a href="/readyz">/readyz</a> says of the process that answers whether it can serve what is stored.</p>`,
   })
 }
 
@@ -69,6 +69,7 @@ const NAMES: Readonly<Record<string, string>> = {
   migrations: 'Tables of the database',
   keys: 'Signing keys',
   verifier: 'Local verifier',
+  storage: 'Storage of the database',
 }
 
 /** What a probe that failed means for a reader. `/readyz` names the files and keys to the operator. */
@@ -77,6 +78,7 @@ const IN_WORDS: Readonly<Record<string, string>> = {
   database: 'It does not answer, or has no tables yet.',
   migrations: 'An update of the tables is not finished.',
   keys: 'No key is in force, so no receipt can be signed.',
+  storage: 'Nothing new can be stored until the operator has freed space. What was stored can be read.',
 }
 
 function linesOf({ checks, refusal, work }: Status): Line[] {
@@ -116,7 +118,7 @@ function linesOf({ checks, refusal, work }: Status): Line[] {
 
 /** The newest days in a row on which too many minutes were not available, in two sentences; null if the record has none. */
 function lastInterruption(days: readonly Day[]): { when: string; how: string } | null {
-  const isBad = ({ share }: Day) => share !== null && toneOf(share) !== 'good'
+  const isBad = ({ share }: Day) => share !== null && share < 0.999
   const end = days.findLastIndex(isBad)
   if (end === -1) return null
   const begin = days.findLastIndex((day, n) => n < end && !isBad(day)) + 1
@@ -132,11 +134,11 @@ function lastInterruption(days: readonly Day[]): { when: string; how: string } |
   }
 }
 
-/** Of a day, by the share of its minutes that were available. */
-const toneOf = (share: number): StripTone => (share >= 0.999 ? 'good' : share >= 0.95 ? 'open' : 'bad')
+/** Of a day, by the share of its minutes that were available. A day on which anything failed is not drawn as a good one. */
+const toneOf = (share: number): StripTone => (share === 1 ? 'good' : share >= 0.95 ? 'open' : 'bad')
 const LEGEND: Readonly<Record<StripTone, string>> = {
-  good: '99.9 % of the minutes or more',
-  open: '95 % or more',
+  good: 'every minute',
+  open: '95 % of the minutes or more',
   bad: 'less than 95 %',
   plain: 'no data',
 }

@@ -207,7 +207,7 @@ t.test('a process whose release is not migrated logs it itself, once', async (t)
   t.teardown(() => db.end())
   const lines: Record<string, unknown>[] = []
   const log = openLog('info', { write: (line) => void lines.push(JSON.parse(line)) })
-  const probe = buildProbe({ db, log })
+  const probe = buildProbe({ db, log, room: { isFull: false } })
   await db.query(sql.unsafe`delete from schema_migrations where name like '0001%'`)
   t.equal(await probe(), false)
   t.equal(await probe(), false)
