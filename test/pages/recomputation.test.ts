@@ -11,6 +11,7 @@ import { issueResult, KEY_ID, pubkeyHex } from '../client/issuer.ts'
 import { payingFetch, startSystem } from '../system.ts'
 import { until } from '../until.ts'
 import { readVerdictVectors } from '../vectors/verdict.ts'
+import { give } from './verify-form.ts'
 
 const PAGES = {
   '/bridge': `<h1>The Arvel Bridge</h1><p>The Arvel Bridge was opened on 3 May 1911 after six years of work.</p>
@@ -43,8 +44,7 @@ t.test('the policy of /verify, and of no other page, lets WebAssembly run', asyn
 
 async function check(page: Page, result: unknown) {
   await page.evaluate(() => document.getElementById('standing')?.setAttribute('id', 'before'))
-  await page.fill('#text', JSON.stringify(result))
-  await page.getByRole('button', { name: 'Verify it' }).click()
+  await give(page, JSON.stringify(result))
   await page.waitForSelector('#standing')
 }
 
@@ -91,6 +91,62 @@ t.test('in a browser', { skip: noBrowser }, async (t) => {
     await page.getByText('What the verifier read').click()
     t.same(await seriousFindings(page), [])
     await picture(page, 'recomputation-same-1440-light')
+  })
+
+  await t.test('it says how far it is, and a press ends it and leaves the page as it was', async (t) => {
+    await using opened = await visit(await sharedBrowser(), system.url('/verify'))
+    const { page, complaints } = opened
+    const held = Promise.withResolvers<void>()
+    // After the program and the vocabulary, before the weights.
+    await page.context().route('**/model/*.onnx', async (route) => {
+      await held.promise
+      await route.continue().catch(() => {})
+    })
+    await check(page, result)
+    const before = await shown(page, '.outcome')
+    await page.getByRole('button', { name: 'Recompute the verdict' }).click()
+    await page.locator('.advance', { hasText: /^\s*1[45]\.\d MB of 126 MB/ }).waitFor(PATIENCE)
+    const { value, max } = await page.locator('.advance progress').evaluate((one) => {
+      const { value, max } = one as HTMLProgressElement
+      return { value, max }
+    })
+    t.ok(value > 14e6 && value < 16e6 && max > 125e6, `${value} of ${max} bytes`)
+    t.equal(
+      await shown(page, '.recomputation [role=status]'),
+      'Fetching the verifier …',
+      'a reader hears each step once',
+    )
+    t.equal(await page.evaluate(() => document.activeElement?.textContent), 'Cancel', 'the keyboard is where it was')
+    t.same(await seriousFindings(page), [])
+    t.equal(page.workers().length, 1)
+    await page.keyboard.press('Enter')
+    await page.waitForFunction(() => document.activeElement?.textContent === 'Recompute the verdict')
+    t.equal(await shown(page, '.outcome'), before, 'the page is as it was')
+    await until(async () => (page.workers().length === 0 ? true : undefined))
+    held.resolve()
+    const said = page.evaluate(
+      () =>
+        new Promise<string[]>((resolve) => {
+          const lines: string[] = []
+          const place = document.querySelector('.recomputation')
+          const watch = new MutationObserver(() => {
+            lines.push(place?.querySelector('.advance')?.textContent?.trim() ?? '')
+            if (!place?.querySelector('.recomputed')) return
+            watch.disconnect()
+            resolve(lines)
+          })
+          if (place) watch.observe(place, { subtree: true, childList: true, characterData: true })
+        }),
+    )
+    t.match(await recompute(page), /The same\./, 'and it can be begun again')
+    const lines = await said
+    for (const part of [/^126 MB of 126 MB$/, /^0 of \d passages read$/, /^(\d) of \1 passages read$/])
+      t.ok(
+        lines.some((line) => part.test(line)),
+        `${part} in ${[...new Set(lines)].join()}`,
+      )
+    t.equal(await page.getByRole('button', { name: 'Cancel' }).count(), 0)
+    t.same(complaints, [])
   })
 
   await t.test('a changed verdict: the file is told to be changed first, then what differs', async (t) => {

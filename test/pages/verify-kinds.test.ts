@@ -10,6 +10,7 @@ import { HEADLINES } from '../../client/page/verify/report-view.ts'
 import { reportAt, span } from '../../client/page/verify/term-view.ts'
 import { noBrowser, overflow, seriousFindings, sharedBrowser, shown, visit } from '../browser.ts'
 import { startSystem } from '../system.ts'
+import { give } from './verify-form.ts'
 
 const vectors = (name: string) => JSON.parse(readFileSync(join(import.meta.dirname, `../vectors/${name}.json`), 'utf8'))
 const { keys, cases } = vectors('lease')
@@ -83,8 +84,7 @@ t.test('in a browser', { skip: noBrowser }, async (t) => {
   await page.goto(system.url('/verify'))
   const check = async (value: unknown) => {
     await page.evaluate(() => document.getElementById('standing')?.setAttribute('id', 'before'))
-    await page.fill('#text', typeof value === 'string' ? value : JSON.stringify(value))
-    await page.getByRole('button', { name: 'Verify it' }).click()
+    await give(page, typeof value === 'string' ? value : JSON.stringify(value))
     await page.waitForSelector('#standing')
     return (await shown(page, '.report')).replaceAll(/\s+/g, ' ')
   }

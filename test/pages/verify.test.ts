@@ -20,14 +20,14 @@ import { explainedFlags } from '../../server/verification/offer/risk-flag-advice
 import { type Browser, noBrowser, overflow, picture, seriousFindings, sharedBrowser, shown, visit } from '../browser.ts'
 import { harbourClaim, payingFetch, startSystem } from '../system.ts'
 import { faultsOfCard } from './card.ts'
+import { give } from './verify-form.ts'
 
 const vectors = (name: string) => JSON.parse(readFileSync(join(import.meta.dirname, `../vectors/${name}.json`), 'utf8'))
 
 async function check(page: Page, text: string): Promise<string> {
   // The last report must not be taken for this one.
   await page.evaluate(() => document.getElementById('standing')?.setAttribute('id', 'before'))
-  await page.fill('#text', text)
-  await page.getByRole('button', { name: 'Verify it' }).click()
+  await give(page, text)
   await page.waitForSelector('#standing')
   return shown(page, '.standing')
 }
@@ -177,6 +177,44 @@ t.test('in a browser', { skip: noBrowser }, async (t) => {
     )
     t.equal(await page.locator('.report .limit').count(), 0, 'nor is it said to be what the page says')
     await picture(page, 'verify-altered-1440-light')
+  })
+
+  await t.test('the answer stands first, and the form is folded below it', async (t) => {
+    await using opened = await visit(browser, system.url('/verify'), { viewport: { width: 360, height: 740 } })
+    const { page, requests, complaints } = opened
+    const topOf = async (selector: string) => (await page.locator(selector).boundingBox())?.y ?? Number.NaN
+    t.equal(await page.getByText('Check another file').count(), 0, 'before anything was checked there is no other file')
+    await check(page, result)
+    t.ok((await topOf('.report')) < (await topOf('.another')), 'the report is above the form')
+    t.notOk(await page.isVisible('#text'), 'which is one line')
+    t.same(
+      await page.evaluate(() => [document.activeElement?.tagName, document.activeElement?.id]),
+      ['H2', 'verdict'],
+      'the verdict is read next',
+    )
+    const { y = 0, height = 0 } = (await page.locator('#verdict').boundingBox()) ?? {}
+    t.ok(y >= 0 && y + height <= 740, `and it is in view: ${y}`)
+    t.equal(await shown(page, '[role=status].progress'), 'Checked: the pasted text.', 'which screen readers say')
+    t.same(await seriousFindings(page), [])
+    await page.locator('.another > summary').press('Enter')
+    t.equal(await page.inputValue('#text'), '', 'nothing of the last file is in the form')
+    await give(page, '99999999')
+    await page.waitForSelector('text=This service has no receipt with the serial 99999999')
+    t.ok(await page.isVisible('#text'), 'where there is no answer the form stands open')
+    t.equal(await page.locator('.report').count(), 0)
+    t.equal(await shown(page, '[role=status].progress'), '')
+    t.match(await check(page, '1'), /Genuine/)
+    t.equal(await shown(page, '[role=status].progress'), 'Checked: receipt 1.')
+    t.equal(await page.evaluate(() => document.activeElement?.id), 'standing')
+    t.same(
+      requests.filter((line) => !line.startsWith(`GET http://${host}/`)),
+      [],
+      'nothing is sent',
+    )
+    t.ok(
+      complaints.every((line) => line.includes('404')),
+      complaints.join(),
+    )
   })
 
   await t.test('a result of a page that was read before says so', async (t) => {
@@ -502,8 +540,7 @@ async function testSingleFile(t: Test, browser: Browser, result: string) {
   t.match(await check(page, JSON.stringify(cases[3].result)), /Not genuine/)
   t.match(await shown(page, '.remedy'), /^Do not rely on it\. Ask its sender/)
   t.equal(await page.locator('.remedy a').count(), 0, 'no service is known')
-  await page.fill('#text', '1')
-  await page.getByRole('button', { name: 'Verify it' }).click()
+  await give(page, '1')
   await page.waitForSelector('text=can only be looked up on the page of a service')
   t.same(requests.slice(1), [], 'nothing but the file itself')
   t.same(complaints, [])

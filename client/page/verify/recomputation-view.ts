@@ -1,7 +1,7 @@
 // The part of /verify that makes the verdict of a result again in this browser and compares it with the one in the file. It is
 // shown after the report, which says first whether the file was changed.
 import type { LocalAssessment } from 'countersign-verifier'
-import { useEffect, useState } from 'preact/hooks'
+import { useEffect, useRef, useState } from 'preact/hooks'
 import type { Check } from '../../checks.ts'
 import { compareVerdicts, type Recomputable, recomputableIn } from '../../recomputation.ts'
 import { type Html, html } from '../html.ts'
@@ -52,15 +52,21 @@ type State = 'offered' | RecomputationNews
 
 function Recomputing({ given, isChanged, verifier, host, onAgain }: RecomputingProps): Html {
   const [state, setState] = useState<State>('offered')
-  const [worker, setWorker] = useState<Worker | null>(null)
-  useEffect(() => () => worker?.terminate(), [worker])
+  const [running, setRunning] = useState<{ worker: Worker; before: State } | null>(null)
+  // It holds hundreds of megabytes, and what it still said must not be shown.
+  const ended = useRef<Worker | null>(null)
+  const terminate = (worker: Worker) => {
+    ended.current = worker
+    worker.terminate()
+  }
+  useEffect(() => () => running?.worker.terminate(), [running])
   const begin = () => {
     const started = startWorker(verifier.worker)
     const end = (news: RecomputationNews) => {
+      if (ended.current === started) return
       setState(news)
       if ('progress' in news) return
-      // It holds hundreds of megabytes.
-      started.terminate()
+      terminate(started)
       onAgain('problem' in news ? 'undone' : compareVerdicts(given, news.assessments).ok ? 'same' : 'differs')
     }
     started.addEventListener('message', ({ data }: MessageEvent<RecomputationNews>) => end(data))
@@ -69,9 +75,16 @@ function Recomputing({ given, isChanged, verifier, host, onAgain }: RecomputingP
     )
     const claims = given.verdicts.map(({ claim }) => claim)
     started.postMessage({ verifier, text: given.text, claims } satisfies RecomputationTask)
-    setWorker(started)
-    setState({ progress: 'Fetching the verifier' })
+    setRunning({ worker: started, before: state })
+    setState({ progress: { step: 'Fetching the verifier', done: null } })
   }
+  const cancel = () => {
+    if (!running) return
+    terminate(running.worker)
+    setState(running.before)
+    setRunning(null)
+  }
+  const progress = state !== 'offered' && 'progress' in state ? state.progress : null
   const { weights, tables, runtime } = verifier
   const size = megabytes(weights.bytes + tables.bytes + runtime.bytes)
   return html`
@@ -80,11 +93,14 @@ function Recomputing({ given, isChanged, verifier, host, onAgain }: RecomputingP
       them (${megabytes(runtime.bytes)}) and the vocabulary (${megabytes(tables.bytes)}). The text and the claim stay in
       your browser.</p>
     ${isChanged && html`<p>The file is not genuine. The verdict is made for what the file holds now.</p>`}
+    <p role="status" class="progress">${progress && `${progress.step} …`}</p>
+    ${progress && html`<p class="advance"><progress aria-label=${progress.step} value=${progress.done?.count} max=${progress.done?.of} /> ${progress.done?.words}</p>`}
     ${
-      (state === 'offered' || 'problem' in state) &&
-      html`<p class="actions"><button type="button" class=${isChanged ? 'quiet' : undefined} onClick=${begin}>${state === 'offered' ? 'Recompute the verdict' : 'Try again'}</button></p>`
+      (progress || state === 'offered' || 'problem' in state) &&
+      html`<p class="actions"><button type="button" class=${progress || isChanged ? 'quiet' : undefined} onClick=${progress ? cancel : begin}>${
+        progress ? 'Cancel' : state === 'offered' ? 'Recompute the verdict' : 'Try again'
+      }</button></p>`
     }
-    <p role="status" class="progress">${state !== 'offered' && 'progress' in state && `${state.progress} …`}</p>
     <div aria-live="polite">
       ${state !== 'offered' && 'problem' in state && html`<${Undone} problem=${state.problem} />`}
       ${state !== 'offered' && 'assessments' in state && html`<${Outcome} given=${given} found=${state.assessments} isChanged=${isChanged} />`}

@@ -25,5 +25,12 @@ export interface RecomputationTask {
   claims: readonly string[]
 }
 
+export interface Progress {
+  /** The same during one step, because it is read out whenever it changes. */
+  step: string
+  /** How far the step is; null where nobody knows how long it takes. */
+  done: { count: number; of: number; words: string } | null
+}
+
 /** Any number of `progress`, then one of the others. */
-export type RecomputationNews = { progress: string } | { assessments: LocalAssessment[] } | { problem: string }
+export type RecomputationNews = { progress: Progress } | { assessments: LocalAssessment[] } | { problem: string }

@@ -28,7 +28,10 @@ async function recompute({ verifier, text, claims }: RecomputationTask): Promise
   const onBytes = (count: number) => {
     got += count
     const percent = Math.floor((100 * got) / total)
-    if (percent > told) tell({ progress: `Fetching the verifier: ${megabytes(got)} of ${megabytes(total)}` })
+    if (percent > told) {
+      const words = `${megabytes(got)} of ${megabytes(total)}`
+      tell({ progress: { step: 'Fetching the verifier', done: { count: got, of: total, words } } })
+    }
     told = percent
   }
   const [runtime, tables, model] = [
@@ -36,15 +39,18 @@ async function recompute({ verifier, text, claims }: RecomputationTask): Promise
     await load(verifier.tables, cache, onBytes),
     await load(verifier.weights, cache, onBytes),
   ]
-  tell({ progress: 'Starting the verifier' })
+  tell({ progress: { step: 'Starting the verifier', done: null } })
   const { tokenizer, settings } = JSON.parse(new TextDecoder().decode(tables))
   const loaded = await loadVerifier({ model, tokenizer, settings, runtime })
   const assessments: LocalAssessment[] = []
   for (const [i, claim] of claims.entries()) {
-    tell({
-      progress: claims.length === 1 ? 'Reading the text' : `Reading the text for claim ${i + 1} of ${claims.length}`,
-    })
-    assessments.push(await assessLocally(loaded, text, claim))
+    const which = claims.length === 1 ? '' : ` for claim ${i + 1} of ${claims.length}`
+    const onRead = (count: number, of: number) => {
+      const words = `${count} of ${of} passages read`
+      tell({ progress: { step: `Reading the text${which}`, done: { count, of, words } } })
+      if (count === of) tell({ progress: { step: `Choosing the quotes${which}`, done: null } })
+    }
+    assessments.push(await assessLocally(loaded, text, claim, onRead))
   }
   return assessments
 }

@@ -38,9 +38,11 @@ function Verifier({ service, verifier, canTry }: VerifierProps) {
   const [compared, setCompared] = useState<{ of: Report | null; again: Again } | null>(null)
   const again = compared?.of === examined ? compared.again : null
   const [problem, setProblem] = useState('')
+  const [takings, setTakings] = useState(0)
   const outcome = useRef<HTMLDivElement>(null)
   const take = async (given: () => Promise<Source> | Source) => {
     setProblem('')
+    setTakings((count) => count + 1)
     try {
       setSource(await given())
     } catch (error) {
@@ -55,11 +57,10 @@ function Verifier({ service, verifier, canTry }: VerifierProps) {
     if (service && named) take(() => fromText(named, service))
   }, [service])
   useEffect(() => outcome.current?.querySelector<HTMLElement>('h2')?.focus(), [examined])
+  const intake = html`<${Intake} service=${service} onTake=${take} />`
+  // The answer stands first. The form is folded below it, made anew for each file, and whole again where there is no answer.
   return html`
-    <${Intake} service=${service} onTake=${take} />
-    <${Pins} onPin=${setPinned} count=${pinned.length} />
-    <p role="status" class="progress">${progress}</p>
-    ${problem && html`<p role="alert" class="problem">${problem}</p>`}
+    <p role="status" class="progress">${report && source ? `Checked: ${source.name}.` : progress}</p>
     <div ref=${outcome} class="outcome" aria-busy=${isBusy}>${
       report &&
       html`<${ReportView} report=${report} service=${service} term=${report.term && html`<${TermView} term=${report.term} now=${now} />`}
@@ -72,7 +73,10 @@ function Verifier({ service, verifier, canTry }: VerifierProps) {
           report.checks.length > 0 &&
           html`<p class="actions"><button type="button" class="quiet" onClick=${() => print()}>Print this report</button></p>`
         }`
-    }</div>`
+    }</div>
+    ${source ? html`<details key=${takings} class="another"><summary>Check another file</summary>${intake}</details>` : intake}
+    ${problem && html`<p role="alert" class="problem">${problem}</p>`}
+    <${Pins} onPin=${setPinned} count=${pinned.length} />`
 }
 
 /** Beside the count of the checks, which the verdict is none of. */

@@ -26,8 +26,16 @@ export interface Reading {
   lean: Side | null
 }
 
-/** Assesses a claim by a text. Both are well formed; the text is at most 100,000 code points long. */
-export async function assessLocally(verifier: Verifier, text: string, claim: string): Promise<LocalAssessment> {
+/**
+ * Assesses a claim by a text. Both are well formed; the text is at most 100,000 code points long.
+ * @param onRead told how many of the passages are read, from none on; choosing the quotes comes after the last
+ */
+export async function assessLocally(
+  verifier: Verifier,
+  text: string,
+  claim: string,
+  onRead: (count: number, of: number) => void = () => {},
+): Promise<LocalAssessment> {
   const { settings } = verifier
   if (!isKnownLanguage(text, claim)) return unread(claim, ['language_not_supported'])
   const sentences = sentencesOf(text)
@@ -36,9 +44,11 @@ export async function assessLocally(verifier: Verifier, text: string, claim: str
   if (!nearest) return unread(claim, [])
 
   const read: ReadWindow[] = []
+  onRead(0, windows.length)
   for (const window of windows) {
     const logits = await verifier.logits(claim, window.text)
     read.push({ window, logits, p: softmax(logits) })
+    onRead(read.length, windows.length)
   }
   const best = { supports: bestOf(read, SUPPORTS), contradicts: bestOf(read, CONTRADICTS) }
   const [supports, contradicts] = [best.supports.p[SUPPORTS] ?? 0, best.contradicts.p[CONTRADICTS] ?? 0]
