@@ -7,7 +7,7 @@ import {
   Server,
   type ServerContext,
 } from '@modelcontextprotocol/server'
-import { serveStdio } from '@modelcontextprotocol/server/stdio'
+import { StdioServerTransport, serveStdio } from '@modelcontextprotocol/server/stdio'
 import { UsageError } from '../../arguments.ts'
 import { CountersignError } from '../../client.ts'
 import { explained } from '../buy/buying.ts'
@@ -18,7 +18,7 @@ import { readApiKey, serviceUrl } from '../toolkit.ts'
 import { Trust } from '../trust.ts'
 import { buildChecks } from './checks.ts'
 import { buildPaidTool } from './purchase.ts'
-import { refuseLines } from './refusals.ts'
+import { messagesOf } from './refusals.ts'
 import { failed, type McpTool, type ToolContext, type ToolOutcome } from './tool.ts'
 
 export interface McpOptions extends PurseOptions {
@@ -41,12 +41,10 @@ async function run(options: McpOptions): Promise<number> {
   const apiKey = hasKey ? await readApiKey(options.key) : null
   const trust = await Trust.open(service, options.journal, options)
   const tools = [buildPaidTool(purse, options), ...buildChecks({ service, apiKey, trust })]
-  const closed = new Promise<void>((resolve) => process.stdin.once('close', resolve).once('end', resolve))
-  const handle = serveStdio(() => buildServer(tools))
-  const onLines = refuseLines(print)
-  process.stdin.on('data', onLines)
+  const messages = messagesOf(process.stdin, print)
+  const closed = new Promise<void>((resolve) => messages.once('end', resolve))
+  const handle = serveStdio(() => buildServer(tools), { transport: new StdioServerTransport(messages) })
   await closed
-  process.stdin.off('data', onLines)
   await handle.close()
   return 0
 }
