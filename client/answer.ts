@@ -135,7 +135,7 @@ export function tooLong(response: Response): Failure {
 
 /** An answer that no Countersign service gives, as of a proxy or of another program at this address. */
 export function unexpected({ status, url }: Response): Failure {
-  const advice = PASSING.has(status) ? 'it may be down for the moment' : 'is the address right?'
+  const advice = PASSING.has(status) ? 'it may be down for the moment.' : 'is the address right?'
   const message = `${originOf(url)} answered (status ${status}) as no Countersign service does: ${advice}`
   return { code: 'unexpected_response', message, retryable: PASSING.has(status), status }
 }

@@ -36,7 +36,7 @@ function readNumbered(text: string): [number: number, hex: string] {
 }
 
 export function readUrl(url: string): string {
-  if (!isHttp(url)) throw new UsageError(`${url} is not the URL of a service.`)
+  if (!isHttp(url)) throw new UsageError(`${url} is not the URL of a service, which begins with https:// or http://.`)
   return url
 }
 

@@ -83,27 +83,90 @@ export async function start(name: string, chosen: Command, args: readonly string
   if (word === undefined) throw new UsageError(`After ${name} comes one of ${known}.`)
   if (word.startsWith('-')) throw new UsageError(`Options come after the command: after ${name} comes one of ${known}.`)
   const next = Object.hasOwn(chosen.commands, word) ? chosen.commands[word] : undefined
-  if (!next) throw new UsageError(`There is no command ${word}. After ${name} comes one of ${known}.`)
+  if (!next) {
+    const meant = nearest(word, Object.keys(chosen.commands))
+    throw new UsageError(`There is no command ${word}.${didYouMean(meant)} After ${name} comes one of ${known}.`)
+  }
   return await start(`${name} ${word}`, next, rest)
 }
 
 function startSingle(name: string, single: SingleCommand, args: readonly string[]): Promise<number> {
-  const { values, positionals } = read(single, args)
+  const { values, positionals } = read(name, single, args)
   if (values.help) return Promise.resolve(print(helpOf(name, single)))
   const required = single.operands.filter((operand) => !operand.startsWith('['))
   const most = single.operands.at(-1)?.endsWith('...]') ? Number.POSITIVE_INFINITY : single.operands.length
-  if (positionals.length < required.length || positionals.length > most)
-    throw new UsageError(`It is: ${usageOf(name, single)}`)
+  const missing = required[positionals.length]
+  if (missing !== undefined) throw new UsageError(`${missing} is missing. It is: ${usageOf(name, single)}`)
+  if (positionals.length > most)
+    throw new UsageError(`"${positionals[most]}" is one word too many. It is: ${usageOf(name, single)}`)
+  checkNamed(single, positionals, values)
   return single.start(positionals, values)
 }
 
-function read(single: SingleCommand, args: readonly string[]) {
+/** Throws a UsageError where the name of a file or folder, or an address, is empty, as of a variable that is not set. */
+function checkNamed({ operands, options }: SingleCommand, positionals: readonly string[], values: object): void {
+  const given = [
+    ...positionals.map((value, i) => [operands[i] ?? '', operands[i] ?? '', value] as const),
+    ...Object.entries(values).flatMap(([name, value]) =>
+      [value].flat().map((one) => [`--${name}`, options[name]?.value ?? '', one as unknown] as const),
+    ),
+  ]
+  for (const [name, kind, value] of given)
+    if (value === '' && /URL$/.test(kind)) throw new UsageError(`${name} is empty: it takes an address.`)
+    else if (value === '' && NAMES_FILE.test(kind))
+      throw new UsageError(`${name}: The name of a file or folder is empty.`)
+}
+
+const NAMES_FILE = /FILE$|^(DIR|PACKAGE|RESULT|REPORT)$/
+
+function read(name: string, single: SingleCommand, args: readonly string[]) {
   const options = everyOption(single) as NonNullable<ParseArgsConfig['options']>
   try {
     return parseArgs({ args: [...args], options, allowPositionals: true })
   } catch (cause) {
-    throw new UsageError((cause as Error).message.replaceAll('\n', ' '), { cause })
+    const { code, message } = cause as NodeJS.ErrnoException
+    const [, wrong = ''] = /^Unknown option '(-[^']*)'/.exec(message) ?? []
+    if (code !== 'ERR_PARSE_ARGS_UNKNOWN_OPTION' || wrong === '')
+      throw new UsageError(message.replaceAll('\n', ' '), { cause })
+    const known = Object.keys(options)
+    const meant = didYouMean(
+      nearest(
+        wrong,
+        known.map((one) => `--${one}`),
+      ),
+    )
+    throw new UsageError(`Unknown option '${wrong}'.${meant || ` ${name} has --${known.join(', --')}.`}`, { cause })
   }
+}
+
+const didYouMean = (word: string | undefined) => (word === undefined ? '' : ` Did you mean ${word}?`)
+
+/** The word that was probably meant: at most two letters, and fewer than half of them, are other ones. */
+function nearest(typed: string, words: readonly string[]): string | undefined {
+  const [best] = words
+    .map((word) => ({ word, edits: distance(typed, word) }))
+    .filter(({ word, edits }) => edits <= MOST_EDITS && edits * 2 < word.replace(/^-+/, '').length)
+    .sort((a, b) => a.edits - b.edits)
+  return best?.word
+}
+
+const MOST_EDITS = 2
+
+/** How many letters must be put in, left out, replaced or swapped with the next (Damerau and Levenshtein). */
+function distance(from: string, to: string): number {
+  const rows: number[][] = [Array.from({ length: to.length + 1 }, (_, j) => j)]
+  for (let i = 1; i <= from.length; i++) {
+    const row = [i]
+    const [above, twoAbove] = [rows[i - 1]!, rows[i - 2]]
+    for (let j = 1; j <= to.length; j++) {
+      const isSame = from[i - 1] === to[j - 1]
+      const isSwap = twoAbove !== undefined && from[i - 1] === to[j - 2] && from[i - 2] === to[j - 1]
+      const swapped = isSwap ? twoAbove[j - 2]! + 1 : Number.POSITIVE_INFINITY
+      row.push(Math.min(above[j]! + 1, row[j - 1]! + 1, above[j - 1]! + (isSame ? 0 : 1), swapped))
+    }
+    rows.push(row)
+  }
+  return rows.at(-1)?.at(-1) ?? 0
 }
 
 const everyOption = ({ options, json }: Pick<SingleCommand, 'options' | 'json'>): OptionTable => ({

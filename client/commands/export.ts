@@ -1,11 +1,12 @@
 // `countersign export`: the whole chain into a file.
-import { open, writeFile } from 'node:fs/promises'
+import { existsSync } from 'node:fs'
+import { type FileHandle, open, rm, writeFile } from 'node:fs/promises'
 import { progressBar, readPoint, readUrl, UsageError, visible } from '../arguments.ts'
 import { download } from '../chain/download.ts'
 import { CountersignError } from '../client.ts'
 import { downloadReplies } from '../outside-time.ts'
 import { command } from './command.ts'
-import { readable } from './files.ts'
+import { checkWritable, readable } from './files.ts'
 import { json, note, print } from './output.ts'
 import { openClient, patienceWith } from './patience.ts'
 
@@ -24,7 +25,10 @@ where \`countersign verify FILE\` finds them.`,
   async run([baseUrl = '', file = ''], options) {
     const service = openClient({ baseUrl: readUrl(baseUrl) })
     const head = options.head === undefined ? undefined : readPoint('--head', options.head)
+    await checkWritable(file, `${file}.timestamps`)
+    const isNew = !existsSync(file)
     await using handle = await readable(file, () => open(file, 'a+'))
+    await using _tidy = { [Symbol.asyncDispose]: () => (isNew ? removeEmpty(handle, file) : Promise.resolve()) }
     const target = {
       read: () => handle.createReadStream({ start: 0, autoClose: false }) as AsyncIterable<Buffer>,
       truncate: (bytes: number) => handle.truncate(bytes),
@@ -50,6 +54,11 @@ where \`countersign verify FILE\` finds them.`,
     return print(options.json ? json({ serial, receipt_hash, behind, timestamps }) : `${serial}:${receipt_hash}\n`)
   },
 })
+
+/** So that a service that does not answer leaves no file. */
+async function removeEmpty(handle: FileHandle, file: string): Promise<void> {
+  if ((await handle.stat()).size === 0) await rm(file)
+}
 
 /** Answers how many replies the file holds. The export is whole without them. */
 async function keepReplies(baseUrl: string, serial: number, file: string): Promise<number> {

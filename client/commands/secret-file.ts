@@ -14,7 +14,9 @@ const OTHERS = 0o077
 export async function readSecretFile(file: string, what: string): Promise<string> {
   await using handle = await opened(file, what)
   // The mode of the open file, so that no other file can replace it after this check.
-  const mode = (await handle.stat()).mode & 0o777
+  const found = await handle.stat()
+  if (found.isDirectory()) throw new UsageError(`Cannot read ${what} from ${file}: it is a folder`)
+  const mode = found.mode & 0o777
   if (mode & OTHERS && process.platform !== 'win32')
     throw new UsageError(
       `${file} holds ${what}, and other users may use it (mode ${mode.toString(8)}). Close it: chmod 600 ${file}`,
@@ -46,7 +48,7 @@ export async function saveSecret<T>(
     const isThere = (cause as NodeJS.ErrnoException).code === 'EEXIST'
     const why = isThere
       ? `${file} exists and is kept as it is: a secret replaces no file. Name another file.`
-      : `Cannot make ${file} for the secret: ${cause.message}`
+      : `Cannot make ${file} for the secret: ${faultOf(cause)}`
     throw new UsageError(why, { cause })
   })
   let isKept = false

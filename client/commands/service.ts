@@ -52,6 +52,9 @@ export const recover = command({
     const service = openClient({ baseUrl: readUrl(baseUrl) })
     await checkNew(evidence)
     const recoveryToken = (await readInput(token)).toString().trim()
+    // Never quoted: it may be another secret.
+    if (!/^crt_\S+$/.test(recoveryToken))
+      throw new UsageError(`${token} does not hold a recovery token, which begins with crt_.`)
     const { bytes, result } = await service.recover<PurchaseResult>(requestId, recoveryToken)
     print(bytes)
     if (evidence !== undefined) {

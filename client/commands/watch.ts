@@ -5,7 +5,7 @@ import { checkVerifierKey, readSeconds, readUrl, visible } from '../arguments.ts
 import { ALARMS, checkAndKeep, type PinStore } from '../chain/watch.ts'
 import { type Countersign, CountersignError } from '../client.ts'
 import { command } from './command.ts'
-import { readable } from './files.ts'
+import { checkReplaceable, readable } from './files.ts'
 import { explain, isHeard, note, print } from './output.ts'
 import { openClient } from './patience.ts'
 import { signatureCheck } from './signature-check.ts'
@@ -34,6 +34,7 @@ export const watch = command({
     const service = openClient({ baseUrl: readUrl(baseUrl) })
     const seconds = readSeconds('--interval', options.interval)
     checkVerifierKey(options.vkey)
+    await checkReplaceable(file)
     const store = {
       load: () => readFile(file, 'utf8').catch((error) => (error.code === 'ENOENT' ? null : Promise.reject(error))),
       async save(text: string) {

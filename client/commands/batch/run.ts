@@ -61,7 +61,8 @@ export function runBatch(file: string, options: BatchOptions): Promise<number> {
 function diskError(thrown: unknown, folder: string | undefined): Error | null {
   const cause = firstError(thrown)
   if (folder === undefined || !isOfDisk(cause)) return null
-  const words = 'Free some space, then --resume goes on, and pays nothing twice.'
+  const isFull = cause.code === 'ENOSPC' || cause.code === 'EDQUOT'
+  const words = `${isFull ? 'Free some space' : 'Mend that'}, then --resume goes on, and pays nothing twice.`
   return new Error(`${diskFault(cause, folder)} ${words}`, { cause })
 }
 
