@@ -1,8 +1,10 @@
 // What holds for every command: it says what it waits for, and which service could not be reached and why.
 import { AsyncLocalStorage } from 'node:async_hooks'
 import { once } from 'node:events'
+import { globSync, readdirSync, readFileSync } from 'node:fs'
 import { createServer, type Server, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
+import { join } from 'node:path'
 import t, { type Test } from 'tap'
 import { z } from 'zod'
 import { ANSWERS } from '../../client/commands/answers.ts'
@@ -12,6 +14,16 @@ import { argumentsOf, CALLS, COMMANDS, makeFiles } from './every-command.ts'
 
 t.test('the table has every command', async (t) => {
   t.same(CALLS.map(({ name }) => name).sort(), [...COMMANDS.keys()].sort())
+})
+
+t.test('every client of a command is opened where it is said what is waited for', async (t) => {
+  const root = join(import.meta.dirname, '../../client/commands')
+  const files = globSync('**/*.ts', { cwd: root }).filter((file) => file !== 'patience.ts')
+  t.ok(files.length > 50)
+  t.same(
+    files.filter((file) => readFileSync(join(root, file), 'utf8').includes('new Countersign(')),
+    [],
+  )
 })
 
 const asking = CALLS.filter(({ asks }) => asks)
@@ -88,6 +100,11 @@ t.test(
           t.ok(ran.stderr.includes(url), ran.stderr)
           t.equal(ran.stdout, '')
           t.notMatch(ran.stderr, UNREADABLE)
+          t.same(
+            readdirSync(folder).filter((name) => name.startsWith('new')),
+            [],
+            'no file is left of what failed',
+          )
         })
   },
 )
