@@ -1,5 +1,5 @@
 // Starts an operator's command: npm run cli -- <command>.
-import './compile-cache.ts'
+import './compile-cache.cjs'
 
 // Listens before the libraries do, because one of them throws what it hears. When the reader closes the pipe, as `head` does, the
 // output ends; that is no error. 74 is EX_IOERR of sysexits.h: 1 would say that the service is not well.

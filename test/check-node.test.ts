@@ -31,7 +31,10 @@ t.test('a wrong version of Node gives one sentence, a right one gives nothing', 
 
 t.test('the check runs before the commands of the first steps, and has the version of package.json', async (t) => {
   const { scripts, engines } = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8'))
-  for (const name of ['prestart', 'predemo', 'pretest']) t.equal(scripts[name], 'node server/check-node.cjs')
+  // Before `--import`, which an old Node cannot do with TypeScript; in the same process, because one more takes a twentieth of a second.
+  for (const name of ['start', 'demo'])
+    t.match(scripts[name], /\bnode --require \.\/server\/check-node\.cjs --import /, name)
+  t.equal(scripts.pretest, 'node server/check-node.cjs')
   const needed = /NEEDED = (\d+)/.exec(readFileSync(join(ROOT, 'server/check-node.cjs'), 'utf8'))?.[1]
   t.equal(engines.node, `>=${needed}`)
 })
