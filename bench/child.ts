@@ -5,7 +5,7 @@ import { type AddressInfo, createServer } from 'node:net'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import type { Lab } from './lab.ts'
-import { flagsOf } from './node-flags.ts'
+import { startOf } from './start-of.ts'
 
 export interface Child extends AsyncDisposable {
   pid: number
@@ -34,9 +34,10 @@ export interface ChildOptions {
 export async function openChild(lab: Lab, file: string, options: ChildOptions): Promise<Child> {
   const profiling = lab.profile ? ['--cpu-prof', `--cpu-prof-dir=${lab.profile}`] : []
   const root = options.root ?? ROOT
-  const child = spawn(process.execPath, [...flagsOf(file), ...profiling, join(root, file), ...(options.args ?? [])], {
+  const { flags, env } = startOf(file)
+  const child = spawn(process.execPath, [...flags, ...profiling, join(root, file), ...(options.args ?? [])], {
     cwd: root,
-    env: { ...lab.env, ...options.env },
+    env: { ...env, ...lab.env, ...options.env },
     stdio: ['ignore', 'pipe', 'inherit', ...(options.ipc ? (['ipc'] as const) : [])],
   })
   lab.children.add(child)

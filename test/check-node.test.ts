@@ -3,6 +3,7 @@ import { execFile } from 'node:child_process'
 import { cpSync, mkdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
+import { startOf } from '../bench/start-of.ts'
 
 const ROOT = join(import.meta.dirname, '..')
 
@@ -31,10 +32,22 @@ t.test('a wrong version of Node gives one sentence, a right one gives nothing', 
 
 t.test('the check runs before the commands of the first steps, and has the version of package.json', async (t) => {
   const { scripts, engines } = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8'))
-  // Before `--import`, which an old Node cannot do with TypeScript; in the same process, because one more takes a twentieth of a second.
-  for (const name of ['start', 'demo'])
-    t.match(scripts[name], /\bnode --require \.\/server\/check-node\.cjs --import /, name)
+  // The first file that Node loads, and in the same process, because one more takes a twentieth of a second.
+  for (const name of ['start', 'demo']) t.match(scripts[name], /\bnode --require \.\/server\/check-node\.cjs /, name)
   t.equal(scripts.pretest, 'node server/check-node.cjs')
   const needed = /NEEDED = (\d+)/.exec(readFileSync(join(ROOT, 'server/check-node.cjs'), 'utf8'))?.[1]
   t.equal(engines.node, `>=${needed}`)
+})
+
+t.test('tests and benches start web and worker as their scripts do', async (t) => {
+  const limits = ['--max-semi-space-size=16', '--max-old-space-size=192']
+  for (const file of ['server/main.ts', 'workers/main.ts']) {
+    const { flags, env } = startOf(file)
+    t.ok(
+      limits.every((limit) => flags.includes(limit)),
+      `${file}: ${flags}`,
+    )
+    t.same(env, { MALLOC_ARENA_MAX: '2' })
+  }
+  t.same(startOf('test/crash-worker.ts'), { flags: [], env: {} })
 })

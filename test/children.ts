@@ -4,7 +4,7 @@ import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
-import { flagsOf } from '../bench/node-flags.ts'
+import { startOf } from '../bench/start-of.ts'
 
 export interface Ending {
   code: number | null
@@ -50,9 +50,10 @@ export function startChild(
   env: Record<string, string>,
   { ipc = false, root = ROOT }: { ipc?: boolean; root?: string } = {},
 ): Child {
-  const child = spawn(process.execPath, [...flagsOf(file), join(root, file)], {
+  const start = startOf(file)
+  const child = spawn(process.execPath, [...start.flags, join(root, file)], {
     cwd: root,
-    env: { ...BARE_ENV, RATE_LIMIT_PER_MINUTE: '0', ...env },
+    env: { ...BARE_ENV, ...start.env, RATE_LIMIT_PER_MINUTE: '0', ...env },
     stdio: ['ignore', 'pipe', 'pipe', ...(ipc ? ['ipc' as const] : [])],
   })
   endWithProcess(child)
