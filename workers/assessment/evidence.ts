@@ -54,8 +54,7 @@ export function proveEvidence(
 }
 
 /**
- * Whether an item is correct: its quote is between its offsets in the text, and its digests are those of text and
- * source.
+ * Whether an item is correct: its quote is between its offsets in the text, and its digests are those of text and source.
  */
 export function isProven(text: string, index: CodePointIndex, digests: Digests, item: Evidence): boolean {
   const { start, end, quote } = item

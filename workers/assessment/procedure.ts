@@ -15,9 +15,8 @@ export const LITERAL_PROCEDURE = `literal-11+icu-${process.versions.icu}+unicode
 export const LOCAL_PROCEDURE = procedureOf(settings)
 
 /**
- * Names the model, the prompt, how much text goes into one question, and the rules around it: a change of any is
- * another procedure. Sentences are ICU's and the classes of characters Unicode's. After a change of a rule, increase the
- * first number.
+ * Names the model, the prompt, how much text goes into one question, and the rules around it: a change of any is another procedure.
+ * Sentences are ICU's and the classes of characters Unicode's. After a change of a rule, increase the first number.
  */
 export function semanticProcedure(model: string, windowTokens: number, promptVersion: string = PROMPT_VERSION): string {
   const { icu, unicode } = process.versions

@@ -28,7 +28,7 @@ export interface RecomputationTask {
 export interface Progress {
   /** The same during one step, because it is read out whenever it changes. */
   step: string
-  /** How far the step is; null where nobody knows how long it takes. */
+  /** How far the step is; null where its length is not known. */
   done: { count: number; of: number; words: string } | null
 }
 

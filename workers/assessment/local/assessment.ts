@@ -26,10 +26,7 @@ export interface Reading {
   lean: Side | null
 }
 
-/**
- * Assesses a claim by a text. Both are well formed; the text is at most 100,000 code points long.
- * @param onRead told how many of the passages are read, from none on; choosing the quotes comes after the last
- */
+/** Assesses a claim by a text of at most 100,000 code points, both well formed. Tells `onRead` how many passages are read, from none on. */
 export async function assessLocally(
   verifier: Verifier,
   text: string,

@@ -26,8 +26,7 @@ export interface Explained {
 }
 
 /**
- * Of 100 such verdicts or leans, how many were right on claims about pages that the verifier had never seen; from the model
- * card.
+ * Of 100 such verdicts or leans, how many were right on claims about pages that the verifier had never seen; from the model card.
  */
 export const RIGHT_OF_100 = { supports: 90, contradicts: 88, lean: 65 } as const
 

@@ -30,8 +30,7 @@ export interface SemanticTools {
 }
 
 /**
- * Makes at most two readings of the page, each with one question per part; none if nothing on the page is related to
- * the claim.
+ * Makes at most two readings of the page, each with one question per part; none if nothing on the page is related to the claim.
  */
 export function semanticAssessor(tools: SemanticTools): Assessor {
   const procedure = semanticProcedure(tools.model.id, tools.windowTokens)

@@ -88,8 +88,7 @@ export function inWords(error: unknown, settings: ServerSettings): string {
 }
 
 /**
- * The parts of a refusal that may be logged: its message, and every field that is not a plain name, may quote the
- * question.
+ * The parts of a refusal that may be logged: its message, and every field that is not a plain name, may quote the question.
  */
 export function refusalIn(error: unknown) {
   const status = statusOf(error)

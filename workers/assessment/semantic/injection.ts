@@ -78,8 +78,7 @@ const replaced = (word: string, signs: ReadonlyMap<string, string>) =>
   Array.from(word, (sign) => signs.get(sign) ?? sign).join('')
 
 /**
- * The form in which text is compared with the patterns: without compatibility forms, accents, marks, case and invisible
- * characters.
+ * The form in which text is compared with the patterns: without compatibility forms, accents, marks, case and invisible characters.
  */
 function fold(text: string): string {
   const plain = text.normalize('NFKD').replace(/[\p{Mn}\p{DI}]/gu, '')

@@ -1,7 +1,6 @@
-// The numbered lines that a model gets: each is an exact span of the text, so that an answer can name lines and nothing
-// else. Lines are mostly sentences; in a text with very many sentences, neighbours form one line. A paragraph far from everything
-// that is about the claim says nothing about it, so it is left out. An order in such a paragraph, whatever its words and language,
-// then reaches no model.
+// The numbered lines that a model gets: each is an exact span of the text, so that an answer can name lines and nothing else. Lines are
+// mostly sentences; in a text with very many sentences, neighbours form one line. A paragraph far from everything that is about the claim
+// says nothing about it, so it is left out. An order in such a paragraph, whatever its words and language, then reaches no model.
 
 import { mayShareLanguage } from '../../text/language.ts'
 import { sentencesOf } from '../../text/sentences.ts'

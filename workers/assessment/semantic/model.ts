@@ -36,8 +36,7 @@ export interface Usage extends Counts {
 }
 
 /**
- * USD for a million tokens. Tokens written to the cache cost a quarter more than uncached tokens, tokens read from it a
- * tenth.
+ * USD for a million tokens. Tokens written to the cache cost a quarter more than uncached tokens, tokens read from it a tenth.
  */
 export interface Prices {
   input: number
