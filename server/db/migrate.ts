@@ -30,9 +30,15 @@ export function listMigrations(): Migration[] {
     })
 }
 
-/** Brings the database to this release's schema. Several may run at once. Answers the names of the migrations it applied. */
-export async function migrate(url: string): Promise<string[]> {
-  const client = new pg.Client({ connectionString: url })
+/** Longest wait for a connection: a release must not hang at an address where nobody answers. */
+const CONNECT_MS = 10_000
+
+/**
+ * Brings the database to this release's schema. Several may run at once, and wait for each other without limit. Answers the names of the
+ * migrations it applied.
+ */
+export async function migrate(url: string, { connectMs = CONNECT_MS } = {}): Promise<string[]> {
+  const client = new pg.Client({ connectionString: url, connectionTimeoutMillis: connectMs })
   // A lost connection rejects the query under way; without a listener it would also end the process.
   client.on('error', () => {})
   await client.connect()

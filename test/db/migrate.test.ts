@@ -1,4 +1,6 @@
 // Migrations: order, concurrency, edited files and failures.
+import { once } from 'node:events'
+import { type AddressInfo, createServer } from 'node:net'
 import pg from 'pg'
 import t from 'tap'
 import { listMigrations, migrate, pendingMigrations } from '../../server/db/migrate.ts'
@@ -78,3 +80,16 @@ t.test('a migration that fails leaves nothing behind', async (t) => {
   await empty.client.query('drop table worker_beats')
   t.same(await migrate(empty.url), names, 'and is applied once the way is free')
 })
+
+t.test(
+  'a server that accepts the connection and says nothing does not hold a release',
+  { timeout: 20_000 },
+  async (t) => {
+    const silent = createServer((socket) => socket.on('error', () => {}).resume())
+    silent.listen(0, '127.0.0.1')
+    await once(silent, 'listening')
+    t.teardown(() => silent.close())
+    const url = `postgres://nobody@127.0.0.1:${(silent.address() as AddressInfo).port}/none`
+    await t.rejects(migrate(url, { connectMs: 50 }), { message: /timeout expired/ })
+  },
+)
