@@ -51,7 +51,8 @@ const commands: Record<string, Command> = {
   migrate: {
     about: "Bring the database to this release's schema (the release step of a deployment). Safe to repeat.",
     async run(config, { json }) {
-      const applied = await migrate(config.databaseDirectUrl ?? (await databaseUrlOf(config)))
+      const url = config.databaseDirectUrl ?? (await databaseUrlOf(config))
+      const applied = await connecting(() => migrate(url))
       if (json) {
         printJson({ applied, migrations: listMigrations().length })
         return 0
@@ -155,12 +156,9 @@ function onDatabase(found: Record<string, DatabaseCommand>): Record<string, Comm
 const AWAY = 'The database of the service does not answer.'
 
 async function withDatabase(config: Config, work: (db: Database) => Promise<unknown>): Promise<number> {
-  const db = await openDatabase(await databaseUrlOf(config), {
-    maxConnections: 1,
-    pooled: config.databaseDirectUrl !== undefined,
-  }).catch((cause) => {
-    throw isConnectionLoss(cause) ? new UnavailableError('provider_unavailable', AWAY, { cause }) : cause
-  })
+  const url = await databaseUrlOf(config)
+  const options = { maxConnections: 1, pooled: config.databaseDirectUrl !== undefined }
+  const db = await connecting(() => openDatabase(url, options))
   try {
     const status = await work(db)
     return typeof status === 'number' ? status : 0
@@ -169,9 +167,28 @@ async function withDatabase(config: Config, work: (db: Database) => Promise<unkn
   }
 }
 
+/** Throws an UnavailableError where the database cannot be reached. */
+async function connecting<T>(connect: () => Promise<T>): Promise<T> {
+  try {
+    return await connect()
+  } catch (cause) {
+    if (!isConnectionLoss(cause) && !isUnreachable(cause)) throw cause
+    throw new UnavailableError('provider_unavailable', AWAY, { cause })
+  }
+}
+
+/** There is no such host, nobody answers, or what answers is not Postgres; only of a connection that was never there. */
+function isUnreachable(error: unknown): boolean {
+  return (
+    error instanceof Error &&
+    (/^(ENOTFOUND|EAI_AGAIN|EHOSTUNREACH|ENETUNREACH)$/.test(codeOf(error) ?? '') ||
+      /timeout expired|Connection terminated|unexpected message/i.test(error.message))
+  )
+}
+
 /** Runs the command that the arguments name, on the streams of this process. Returns the exit status, and throws nothing. */
 export async function main(args: string[]): Promise<number> {
-  if (args.length === 0 || args[0] === 'help' || args[0] === '--help') {
+  if (args.length === 0 || HELP.has(args[0] ?? '')) {
     console.log(usage(Object.keys(commands)))
     return 0
   }
@@ -183,10 +200,16 @@ export async function main(args: string[]): Promise<number> {
     }
     return await command.run(readConfig(), call)
   } catch (error) {
-    console.error(describeProblem(error))
-    return error instanceof UsageError || (error instanceof AppError && error.code === 'invalid_request') ? 2 : 1
+    const isUsage = error instanceof UsageError || (error instanceof AppError && error.code === 'invalid_request')
+    const message = describeProblem(error)
+    const code =
+      error instanceof AppError || error instanceof UnavailableError ? error.code : isUsage ? 'wrong_usage' : 'failed'
+    console.error(args.includes('--json') ? JSON.stringify({ error: { code, message } }) : message)
+    return isUsage ? 2 : 1
   }
 }
+
+const HELP: ReadonlySet<string> = new Set(['help', '--help', '-h'])
 
 /** Throws UsageError, which shows the help of the command that was probably meant. */
 function readCall(args: string[]) {
@@ -219,7 +242,10 @@ function readCall(args: string[]) {
 
 function parse(name: string, args: string[], known: Readonly<Record<string, CommandOption>>) {
   const options = Object.fromEntries(
-    Object.entries(known).map(([option, { value }]) => [option, { type: value ? 'string' : 'boolean' } as const]),
+    Object.entries(known).map(([option, { value }]) => [
+      option,
+      { type: value ? 'string' : 'boolean', ...(option === 'help' && { short: 'h' }) } as const,
+    ]),
   )
   try {
     const { values, positionals } = parseArgs({ args, options, allowPositionals: true })
@@ -257,7 +283,7 @@ function usage(names: readonly string[]) {
   const width = Math.max(...calls.map(({ call }) => call.length))
   const lines = calls.map(({ call, about }) => `  ${call.padEnd(width)}  ${about}`)
   const common =
-    '--json prints JSON and nothing else. --yes skips the question of a command. --help explains the command.'
+    '--json prints JSON and nothing else, an error on standard error. --yes skips the question of a command. --help explains the command.'
   return `npm run cli -- <command>\n\n${lines.join('\n')}\n\n${common}`
 }
 

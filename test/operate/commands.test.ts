@@ -4,6 +4,7 @@ import { spawn } from 'node:child_process'
 import { randomUUID } from 'node:crypto'
 import { once } from 'node:events'
 import { open } from 'node:fs/promises'
+import { type AddressInfo, createServer } from 'node:net'
 import { join } from 'node:path'
 import { text } from 'node:stream/consumers'
 import t from 'tap'
@@ -393,6 +394,27 @@ t.test('--json of every command is JSON and nothing else', async (t) => {
   t.match(await cli('config', '--markdown', '--json'), { code: 2, stderr: /Leave out --json or --markdown/ })
 })
 
+t.test('a database that is not there: every command that needs it says so, and what to do', async (t) => {
+  const foreign = createServer((socket) => socket.end('HTTP/1.1 400 Bad Request\r\n\r\n'))
+  await new Promise<void>((resolve) => foreign.listen(0, '127.0.0.1', resolve))
+  t.teardown(() => foreign.close())
+  const given: Record<string, string> = { 'keys rotate': 'receipt', 'chain verify': 'links', 'account tier': 'a pro' }
+  const { stdout } = await runCli({}, '--help')
+  const names = [...stdout.matchAll(/^ {2}([a-z][a-z -]*?)(?: <(.*)>)? {2,}\S/gm)]
+  t.ok(names.length >= 28)
+  for (const port of [9, (foreign.address() as AddressInfo).port])
+    for (const [, name = '', takes] of names) {
+      if (['config', 'doctor', 'sign-offline'].includes(name)) continue
+      const words = takes === undefined ? [] : (given[name] ?? 'x').split(' ')
+      const bare = { DATABASE_URL: `postgres://nobody@127.0.0.1:${port}/none` }
+      const ran = await runCli(bare, ...name.split(' '), ...words, '--json')
+      t.same([ran.code, ran.stdout], [1, ''], name)
+      const { code, message } = JSON.parse(ran.stderr).error
+      t.equal(code, 'provider_unavailable', `${name}: ${message}`)
+      t.match(message, /^The database of the service does not answer\. .+\ncure: check DATABASE_URL/, name)
+    }
+})
+
 t.test('calls: help of a group, options, pipes', async (t) => {
   const bare = { DATABASE_URL: 'postgres://nobody@127.0.0.1:9/none' }
   const [group, unknown, option, help, offline, own] = await Promise.all([
@@ -417,6 +439,8 @@ t.test('calls: help of a group, options, pipes', async (t) => {
     stderr: /^The database of the service does not answer\. .*ECONNREFUSED.*\ncure: /,
   })
   t.notMatch(dead.stderr, /\n +at /, 'no stack')
+  t.match(await runCli(bare, '-h'), { code: 0, stdout: own.stdout })
+  t.match(await runCli(bare, 'requests', 'list', '-h'), { code: 0, stdout: help.stdout })
 
   const child = spawn(process.execPath, [join(import.meta.dirname, '../../server/cli.ts'), 'config'], {
     env: BARE_ENV,
