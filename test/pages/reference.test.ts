@@ -127,3 +127,38 @@ t.test('each page names its operation, has a heading of its own and leads to the
     /<h2>Request body<\/h2><p><code>application\/octet-stream<\/code>, at most 65,536 bytes\.<\/p>/,
   )
 })
+
+t.test(
+  'a page that sells says what the payment and the recovery token are, and which of two operations to take',
+  async (t) => {
+    const plainOf = (name: string) =>
+      pageOf(name)
+        .replaceAll(/<[^>]+>/g, '')
+        .replaceAll(/\s+/g, ' ')
+    for (const name of ['verify_source', 'buy_source', 'verify_claims']) {
+      const page = plainOf(name)
+      t.match(
+        page,
+        /PAYMENT-SIGNATUREThe header with which you pay\. .*402 has the terms in PAYMENT-REQUIRED\. A wallet signs/,
+        name,
+      )
+      t.match(
+        page,
+        /Recovery tokenThe secret in X-Service-Recovery-Token of each 202 and 200 of a purchase\. .*to get request, it gets/,
+        name,
+      )
+    }
+    t.match(plainOf('get_request'), /Recovery tokenThe secret in X-Service-Recovery-Token .*to this address, it gets/)
+    t.notMatch(plainOf('get_request'), 'The header with which you pay')
+    t.notMatch(plainOf('create_receipt'), 'Recovery token')
+    for (const [name, other] of [
+      ['verify_source', 'buy_source'],
+      ['buy_source', 'verify_source'],
+    ] as const) {
+      const first = new RegExp(`</code></p><p class="which">.*?<a href="/docs/${other}">`, 's')
+      t.match(pageOf(name), first, 'before anything else is said')
+      t.match(plainOf(name), 'Result and price are the same.')
+    }
+    t.notMatch(pageOf('verify_claims'), 'class="which"')
+  },
+)

@@ -8,6 +8,7 @@ import type { Example, Examples } from '../examples/examples.ts'
 import { renderPage, SideGroup, type Site } from '../layout.ts'
 import { bodyIn, callsIn, headersIn, pathOf } from './call-code.ts'
 import { meaningOf } from './member-meanings.ts'
+import { PurchaseWords, Which } from './purchase-words.ts'
 import { type Schema, SchemaList, type SchemaListProps, type Schemas, withCode } from './schema-list.ts'
 
 /** As much of an OpenAPI document as the page reads. */
@@ -169,6 +170,7 @@ function OperationView({
   return html`<div class="told"><h1 id=${name}>${summary}</h1>
     <p class="named"><code>${name}</code></p>
     <p class="call"><${Badge}>${method}<//> <code>${path}</code></p>
+    <${Which} name=${name} />
     ${description && html`<p>${withCode(description)}</p>`}
     <${Facts} facts=${[
       ['Authorization', AUTHORIZATION[access]],
@@ -182,6 +184,7 @@ function OperationView({
             ),
           ],
     ]} />
+    <${PurchaseWords} access=${access} />
     ${parameters.length > 0 && html`<${Parameters} parameters=${parameters} meaning=${meaning} />`}
     ${
       body &&
