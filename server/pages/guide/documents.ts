@@ -6,6 +6,7 @@ import { dirname, join, normalize } from 'node:path'
 import { setImmediate } from 'node:timers/promises'
 import { Marked, type RendererObject, type Tokens } from 'marked'
 import { getHeadingList, gfmHeadingId } from 'marked-gfm-heading-id'
+import { codeWords } from '../../../client/page/code-words.ts'
 import { hasLongWord } from '../../../client/page/parts.ts'
 import { readTransitions, renderTransitions } from './diagram.ts'
 import { lengthOf } from './length.ts'
@@ -130,7 +131,11 @@ function rendererFor(file: string, { pages, titles }: Targets): RendererObject {
   return {
     html: ({ text }) => (text.startsWith('<!--') ? '' : escapeText(text)),
     image: ({ text }) => escapeText(text),
-    codespan: ({ text }) => `<code${text.length > LONGEST_WHOLE ? ' class="long"' : ''}>${escapeText(text)}</code>`,
+    codespan: ({ text }) => {
+      const { isLong, words } = codeWords(text)
+      const parts = words.map((one) => (one.isWhole ? `<span>${escapeText(one.text)}</span>` : escapeText(one.text)))
+      return `<code${isLong ? ' class="long"' : ''}>${parts.join('')}</code>`
+    },
     link({ href, text, tokens }) {
       const target = targetOf(href, file, pages)
       // A reader of pages does not see the files that the text of a link may name.
@@ -169,8 +174,6 @@ function rendererFor(file: string, { pages, titles }: Targets): RendererObject {
   }
 }
 
-/** Characters of code among words that stay on one line, also in the narrowest window. */
-const LONGEST_WHOLE = 26
 /** Names of columns of so many characters need little room beside their cells. */
 const SHORT_NAME = 8
 

@@ -9,7 +9,7 @@ import { renderPage, SideGroup, type Site } from '../layout.ts'
 import { bodyIn, callsIn, headersIn, pathOf } from './call-code.ts'
 import { meaningOf } from './member-meanings.ts'
 import { PurchaseWords, Which } from './purchase-words.ts'
-import { type Schema, SchemaList, type SchemaListProps, type Schemas, withCode } from './schema-list.ts'
+import { InlineCode, type Schema, SchemaList, type SchemaListProps, type Schemas, withCode } from './schema-list.ts'
 
 /** As much of an OpenAPI document as the page reads. */
 export interface ApiDocument {
@@ -86,7 +86,7 @@ export function referenceIndex(site: Site, catalog: readonly Operation[]): strin
             (
               one,
             ) => html`<div key=${one.name} id=${one.name}><dt><a href=${`/docs/${one.name}`}>${one.name.replaceAll('_', ' ')}</a></dt>
-              <dd>${withCode(one.summary)}<br /><span class="detail"><code>${one.method} ${one.path}</code></span></dd></div>`,
+              <dd>${withCode(one.summary)}<br /><span class="detail"><${InlineCode} text=${`${one.method} ${one.path}`} /></span></dd></div>`,
           )}</dl>
         </section>`,
       )}</div>`,
@@ -169,7 +169,7 @@ function OperationView({
   const isUsual = (status: string) => status < '400' || (access === 'terms' && status === '402')
   return html`<div class="told"><h1 id=${name}>${summary}</h1>
     <p class="named"><code>${name}</code></p>
-    <p class="call"><${Badge}>${method}<//> <code>${path}</code></p>
+    <p class="call"><${Badge}>${method}<//> <${InlineCode} text=${path} /></p>
     <${Which} name=${name} />
     ${description && html`<p>${withCode(description)}</p>`}
     <${Facts} facts=${[
@@ -275,7 +275,7 @@ function AnswerView({ status, answer, schemas }: { status: string; answer: Answe
     ${
       Object.keys(headers).length > 0 &&
       html`<${Table} caption=${`Headers of ${status}`} stacks columns=${[{ name: 'header' }, { name: 'meaning' }]}
-      rows=${Object.entries(headers).map(([name, { description }]) => [html`<code>${name}</code>`, withCode(description)])} />`
+      rows=${Object.entries(headers).map(([name, { description }]) => [html`<${InlineCode} text=${name} />`, withCode(description)])} />`
     }
     ${bodies.map(([type, { schema }]) => html`<${SchemaList} key=${type} caption=${`Body of ${status}`} schema=${schema} schemas=${schemas} />`)}
   </details>`
@@ -299,7 +299,7 @@ function ExampleView({ operation, example, baseUrl }: { operation: Operation; ex
 function Errors() {
   return html`<section aria-labelledby="errors">
     <h1 id="errors">Errors</h1>
-    <p>A failure is <code>{"error": {"code", "message", "retryable"}}</code>; on the verification routes it has
+    <p>A failure is <${InlineCode} text='{"error": {"code", "message", "retryable"}}' />; on the verification routes it has
       ${' '}<code>schema_version</code> and <code>status</code> as well. Branch on the code: messages may change. A retryable call may succeed
       later as it is, with the same <code>Idempotency-Key</code>; after a 402 it needs a payment as well. Where a code is retryable in some
       cases, <code>retryable</code> of the answer says whether this is one. Every 429 has <code>Retry-After</code>.</p>

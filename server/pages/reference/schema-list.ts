@@ -1,4 +1,5 @@
 // A JSON Schema as a list that people read: its members, each with its type, its bounds and its meaning.
+import { codeWords } from '../../../client/page/code-words.ts'
 import { type Html, html } from '../../../client/page/html.ts'
 
 /** The keywords that the service's own schemas use. */
@@ -46,7 +47,13 @@ const DEEPEST = 3
 
 /** Text whose words between backticks are code. */
 export function withCode(text: string): Html {
-  return text.split('`').map((part, n) => (n % 2 === 1 ? html`<code key=${n}>${part}</code>` : part))
+  return text.split('`').map((part, n) => (n % 2 === 1 ? html`<${InlineCode} key=${n} text=${part} />` : part))
+}
+
+/** Code among words, which breaks between its words alone unless one is too long. */
+export function InlineCode({ text }: { text: string }): Html {
+  const { isLong, words } = codeWords(text)
+  return html`<code class=${isLong ? 'long' : undefined}>${words.map((one, n) => (one.isWhole ? html`<span key=${n}>${one.text}</span>` : one.text))}</code>`
 }
 
 /** One list, or one for each form that an object may have. */
@@ -64,7 +71,7 @@ export function SchemaList({ caption, schema, schemas, required = false, meaning
       ? html`<p class="empty">Any JSON.</p>`
       : html`<dl class="members">${rows.map(
           ({ name, isRequired, type, about }) => html`<div key=${name}>
-            <dt><code>${name}</code> <span class="detail">${type}${required && !isRequired && ', optional'}</span></dt>
+            <dt><${InlineCode} text=${name} /> <span class="detail">${type}${required && !isRequired && ', optional'}</span></dt>
             <dd>${withCode(about)}</dd>
           </div>`,
         )}</dl>`
