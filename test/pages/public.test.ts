@@ -21,6 +21,7 @@ import {
   picture,
   seriousFindings,
   sharedBrowser,
+  shown,
   visit,
 } from '../browser.ts'
 import { openScriptedFacilitator, startSystem } from '../system.ts'
@@ -386,6 +387,31 @@ t.test(
       const screens = await page.evaluate(() => document.documentElement.scrollHeight / 740)
       t.ok(screens <= 12, `${path}: ${screens} screens`)
     }
+
+    for (const [path, { markup }] of documents) {
+      const [, links = ''] = /<nav class="tables".*?<ul>(.*?)<\/ul>/s.exec(markup) ?? []
+      for (const [, id, text = ''] of markup.matchAll(/<div id="([^"]*)">(.*?)<\/div><\/details>/gs))
+        if (text.includes('<table')) {
+          const ids = [id, ...[...text.matchAll(/<h[34] id="([^"]*)"/g)].map(([, inner]) => inner)]
+          t.ok(
+            ids.some((one) => links.includes(`href="#${one}"`)),
+            `${path}: a link to the tables of ${id}`,
+          )
+        }
+    }
+    await page.goto(system.url('/guide/accuracy'))
+    t.match(await shown(page, 'summary:has-text("Verdicts, local")'), /^Verdicts, local \d+ tables$/)
+    t.equal(await page.locator('.document table:visible').count(), 0, 'every chapter is folded')
+    await page.getByRole('navigation', { name: 'Tables on this page' }).getByRole('link', { name: 'The sets' }).click()
+    // It scrolls smoothly.
+    const isInView = () => {
+      const { top = -1 } = document.querySelector('#the-sets + .table')?.getBoundingClientRect() ?? {}
+      return top > 0 && top < innerHeight
+    }
+    await page.waitForFunction(isInView)
+    t.ok(await page.evaluate(isInView), 'the table that a link names is in view')
+    t.same(await seriousFindings(page), [])
+    t.equal(await overflow(page), 0)
 
     await page.goto(system.url('/guide/buying#how-much-at-once'))
     const chapter = page.locator('details.chapter:has(> #how-much-at-once)')

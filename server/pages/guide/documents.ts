@@ -7,7 +7,7 @@ import { setImmediate } from 'node:timers/promises'
 import { Marked, type RendererObject, type Tokens } from 'marked'
 import { getHeadingList, gfmHeadingId } from 'marked-gfm-heading-id'
 import { codeWords } from '../../../client/page/code-words.ts'
-import { hasLongWord } from '../../../client/page/parts.ts'
+import { counted, hasLongWord } from '../../../client/page/parts.ts'
 import { readTransitions, renderTransitions } from './diagram.ts'
 import { lengthOf } from './length.ts'
 import { type Section, sectionsOf } from './sections.ts'
@@ -108,13 +108,26 @@ const MOST_LENGTH = 7000
 function fold(markup: string, level: 2 | 3): string {
   const [before = '', ...chapters] = markup.split(new RegExp(`(?=<h${level} id=)`))
   const heading = new RegExp(`^<h${level} id="([^"]*)">(.*?)</h${level}>`, 's')
-  return `${before}${chapters
-    .map((chapter) => {
-      const [whole = '', id = '', words = ''] = heading.exec(chapter) ?? []
-      const text = chapter.slice(whole.length)
-      return `<details class="chapter"><summary><h${level}>${words}</h${level}></summary><div id="${id}">${text}</div></details>`
-    })
-    .join('\n')}`
+  const folded = chapters.map((chapter) => {
+    const [whole = '', id = '', words = ''] = heading.exec(chapter) ?? []
+    const text = chapter.slice(whole.length)
+    const tables = chapter.split('<table').length - 1
+    const holds = tables === 0 ? '' : ` <span class="detail">${counted(tables, 'table')}</span>`
+    return `<details class="chapter"><summary><h${level}>${words}</h${level}>${holds}</summary><div id="${id}">${text}</div></details>`
+  })
+  return `${before}${tablesIn(chapters)}${folded.join('\n')}`
+}
+
+/** Links to the sections with tables, because nobody looks for figures in what is folded. Each link opens what it leads to. */
+function tablesIn(chapters: readonly string[]): string {
+  const sections = chapters.join('').split(/(?=<h[2-4] id=)/)
+  const links = sections.flatMap((section) => {
+    const [, id, words = ''] = /^<h[2-4] id="([^"]*)">(.*?)<\/h[2-4]>/s.exec(section) ?? []
+    if (id === undefined || !section.includes('<table')) return []
+    return [`<li><a href="#${id}">${words.replaceAll(/<[^>]+>/g, '')}</a></li>`]
+  })
+  if (links.length === 0) return ''
+  return `<nav class="tables" aria-label="Tables on this page"><p>The tables of this page, in the chapters below:</p><ul>${links.join('')}</ul></nav>`
 }
 
 /** Markdown of one paragraph without its marks. */

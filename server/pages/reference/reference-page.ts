@@ -169,7 +169,7 @@ function OperationView({
   const isUsual = (status: string) => status < '400' || (access === 'terms' && status === '402')
   return html`<div class="told"><h1 id=${name}>${summary}</h1>
     <p class="named"><code>${name}</code></p>
-    <p class="call"><${Badge}>${method}<//> <${InlineCode} text=${path} /></p>
+    <p class="call"><${Badge}>${method}<//> <code>${path}</code></p>
     <${Which} name=${name} />
     ${description && html`<p>${withCode(description)}</p>`}
     <${Facts} facts=${[
