@@ -8,9 +8,12 @@ import { checkAnswer } from './answers.ts'
 import { heardAt, isQuiet, note } from './output.ts'
 
 /** A client that says what it waits for, and takes no answer of another program. It pays nothing. */
-export function openClient(options: Omit<CountersignOptions, 'fetch' | 'plainFetch' | 'clock'>): Countersign {
+export function openClient(
+  options: Omit<CountersignOptions, 'fetch' | 'plainFetch' | 'clock'>,
+  patience = patienceWith(String(options.baseUrl)),
+): Countersign {
   const baseUrl = String(options.baseUrl)
-  const client = new Countersign({ ...options, ...patienceWith(baseUrl) })
+  const client = new Countersign({ ...options, ...patience })
   for (const name of Object.keys(OPERATIONS) as (keyof typeof OPERATIONS)[]) {
     const call = client[name] as (...given: unknown[]) => Promise<unknown>
     const value = async (...given: unknown[]) => {
@@ -37,7 +40,7 @@ export function patienceWith(baseUrl: string): { plainFetch: Fetch; clock: Clock
         async () => {
           try {
             const response = await globalThis.fetch(url, init)
-            fault = response.status >= 500 ? `it answered with status ${response.status}.` : null
+            fault = response.status >= 500 ? `${origin} answered with status ${response.status}.` : null
             return response
           } catch (error) {
             fault = networkFailure(url, error)

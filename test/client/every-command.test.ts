@@ -79,6 +79,27 @@ t.test('a service that does not answer: the command says that it waits, and for 
     })
 })
 
+t.test('a command that asks again says so, and why', async (t) => {
+  const folder = await makeFiles(t)
+  for (const call of asking.filter(({ name }) => ['ask', 'recover', 'check'].includes(name)))
+    await t.test(call.name, async (t) => {
+      const pass = ownTime(t)
+      const { setTimeout: begin } = globalThis
+      // The pauses between two tries end at once.
+      t.intercept(globalThis, 'setTimeout', {
+        value: (work: () => void, ms = 0, ...rest: []) => {
+          const isPause = ms >= 1000 && ms <= 16_000
+          if (isPause) pass(16_000)
+          return begin(work, isPause ? 0 : ms, ...rest)
+        },
+      })
+      const { url } = await serve(t, (response) => response.writeHead(500, { 'content-type': 'text/html' }).end('<p>'))
+      const ran = await countersign(argumentsOf(call, url, folder))
+      t.equal(ran.code, 1)
+      t.match(ran.stderr, `${url} answered with status 500. It is asked again.\n`)
+    })
+})
+
 t.test(
   'another program answers: the message names the address, nothing is printed, and the status is not 0',
   async (t) => {

@@ -3,6 +3,7 @@ import { appendFile, readFile, realpath, stat, writeFile } from 'node:fs/promise
 import { isAbsolute, relative } from 'node:path'
 import { progressBar, UsageError, visible } from '../../arguments.ts'
 import { type Countersign, CountersignError } from '../../client.ts'
+import type { Clock } from '../../clock.ts'
 import { KeptAnswers } from '../../report/answer-store.ts'
 import { type Citation, findCitations } from '../../report/citations.ts'
 import { applyCorrections, type Correction, correctionsFor } from '../../report/correction.ts'
@@ -28,7 +29,7 @@ import {
   replaceFile,
 } from '../files.ts'
 import { explain, firstError, json, note, paint, print } from '../output.ts'
-import { openClient } from '../patience.ts'
+import { openClient, patienceWith } from '../patience.ts'
 import { readApiKey, serviceUrl } from '../toolkit.ts'
 import { readWallet } from '../wallet-file.ts'
 import { fillCheckPage, readCheckPage } from './page.ts'
@@ -73,9 +74,14 @@ export async function runCheck(file: string, options: CheckOptions): Promise<num
   await checkOutputs(file, options)
   const text = decode(file, await readInput(file))
   const report = await readReport(file, text)
-  const client = openClient({ baseUrl: service, apiKey })
+  const patience = patienceWith(service)
+  const client = openClient({ baseUrl: service, apiKey }, patience)
   const citations = findCitations(report)
-  const { judged: checked, pages } = await askService(client, citations, { service, cache: options.cache })
+  const { judged: checked, pages } = await askService(client, citations, {
+    service,
+    cache: options.cache,
+    clock: patience.clock,
+  })
   const faults: string[] = []
   const again = 'The same command gets it again, and pays for nothing twice.'
   const verified = purse
@@ -159,7 +165,7 @@ async function readReport(file: string, text: string): Promise<Report> {
 async function askService(
   client: Countersign,
   citations: readonly Citation[],
-  { service, cache }: { service: string; cache: string | undefined },
+  { service, cache, clock }: { service: string; cache: string | undefined; clock: Clock },
 ): Promise<{ judged: Judged[]; pages: number }> {
   const wanted = wantedOf(citations)
   const store = cache === undefined ? undefined : new KeptAnswers(await readCache(cache), service)
@@ -167,7 +173,7 @@ async function askService(
   const onProgress = (done: number, all: number) => {
     if (isTerminal) note(`\r\x1b[K${progressBar(done, all, 24)} pages${done === all ? '\r\x1b[K' : ''}`)
   }
-  const answers = await askPages(client, wanted, { store, onProgress }).catch((error: unknown) => {
+  const answers = await askPages(client, wanted, { store, onProgress, clock }).catch((error: unknown) => {
     if (isTerminal) note('\r\x1b[K')
     const isKey = error instanceof CountersignError && (error.status === 401 || error.status === 403)
     if (isKey) throw new UsageError(`The service refuses the API key: ${error.message}`, { cause: error })
