@@ -177,7 +177,7 @@ async function connecting<T>(connect: () => Promise<T>): Promise<T> {
   }
 }
 
-/** There is no such host, nobody answers, or what answers is not Postgres; only of a connection that was never there. */
+/** There is no such host, it does not answer, or what answers is not Postgres; only of a connection that was never there. */
 function isUnreachable(error: unknown): boolean {
   return (
     error instanceof Error &&

@@ -30,7 +30,7 @@ export function listMigrations(): Migration[] {
     })
 }
 
-/** Longest wait for a connection: a release must not hang at an address where nobody answers. */
+/** Longest wait for a connection: a release must not hang at an address that does not answer. */
 const CONNECT_MS = 10_000
 
 /**

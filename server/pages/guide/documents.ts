@@ -118,7 +118,7 @@ function fold(markup: string, level: 2 | 3): string {
   return `${before}${tablesIn(chapters)}${folded.join('\n')}`
 }
 
-/** Links to the sections with tables, because nobody looks for figures in what is folded. Each link opens what it leads to. */
+/** Links to the sections with tables, because readers do not look for figures in what is folded. Each link opens what it leads to. */
 function tablesIn(chapters: readonly string[]): string {
   const sections = chapters.join('').split(/(?=<h[2-4] id=)/)
   const links = sections.flatMap((section) => {
