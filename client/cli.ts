@@ -8,8 +8,12 @@ import { join } from 'node:path'
 // runs its contents and all users share the default folder. Node 20 has no such cache.
 module.enableCompileCache?.(join(homedir(), '.cache', 'countersign'))
 const { main } = await import('./commands/main.ts')
+const { INTERRUPTED } = await import('./commands/signals.ts')
 
-process.exitCode = await main(process.argv.slice(2))
+const status = await main(process.argv.slice(2))
+process.exitCode = status
+// While Node puts its parts away, a further signal kills the process as if none had been heard. After `exit` it does not.
+if (status === INTERRUPTED) process.stdout.write('', () => process.exit())
 // The command is over: what a package still waits for, such as the answer of a node, must not keep the process. An unreferenced
 // timer does not keep it either.
 setTimeout(() => process.exit(), 1000).unref()
