@@ -34,7 +34,7 @@ export interface ChildOptions {
 export async function openChild(lab: Lab, file: string, options: ChildOptions): Promise<Child> {
   const profiling = lab.profile ? ['--cpu-prof', `--cpu-prof-dir=${lab.profile}`] : []
   const root = options.root ?? ROOT
-  const { flags, env } = startOf(file)
+  const { flags, env } = startOf(file, root)
   const child = spawn(process.execPath, [...flags, ...profiling, join(root, file), ...(options.args ?? [])], {
     cwd: root,
     env: { ...env, ...lab.env, ...options.env },

@@ -2,10 +2,6 @@
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 
-const { scripts } = JSON.parse(readFileSync(join(import.meta.dirname, '../package.json'), 'utf8')) as {
-  scripts: Record<string, string>
-}
-
 export interface Start {
   flags: string[]
   env: Record<string, string>
@@ -15,8 +11,12 @@ export interface Start {
  * How a script starts this file, e.g. `NAME=1 exec node --flag server/main.ts`; nothing where no script does. A variable of the shell has
  * its default.
  * @param file from the root of the repository
+ * @param root of the code that is run, where it is another version of this one
  */
-export function startOf(file: string): Start {
+export function startOf(file: string, root = ROOT): Start {
+  const { scripts } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8')) as {
+    scripts: Record<string, string>
+  }
   for (const script of Object.values(scripts)) {
     const words = script.replace(/\$\{\w+:-(\w+)\}/g, '$1').split(' ')
     const node = words.indexOf('node')
@@ -27,3 +27,5 @@ export function startOf(file: string): Start {
   }
   return { flags: [], env: {} }
 }
+
+const ROOT = join(import.meta.dirname, '..')

@@ -50,7 +50,7 @@ export function startChild(
   env: Record<string, string>,
   { ipc = false, root = ROOT }: { ipc?: boolean; root?: string } = {},
 ): Child {
-  const start = startOf(file)
+  const start = startOf(file, root)
   const child = spawn(process.execPath, [...start.flags, join(root, file)], {
     cwd: root,
     env: { ...BARE_ENV, ...start.env, RATE_LIMIT_PER_MINUTE: '0', ...env },
