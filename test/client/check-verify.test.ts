@@ -316,7 +316,8 @@ t.test('a service without verdicts sells none', async (t) => {
   const source = { requested_url: page, final_url: page, content_sha256: '', text_sha256: '', checked_at: '' }
   const absent = { match: 'absent', start: null, end: null, quote_sha256: '', fragment_url: null, nearest: null }
   const checked = { source, quotes: [{ quote: 'Ships find three piers there.', ...absent }] }
-  const capabilities = { methodology_version: 'retrieval-3 literal-2', price: { amount_atomic: '30000' } }
+  const price = { amount_atomic: '30000' }
+  const capabilities = { payment_mode: 'offline', methodology_version: 'retrieval-3 literal-2', price }
   const { baseUrl, received } = await play(
     t,
     answerWith(200, JSON.stringify(checked)),
