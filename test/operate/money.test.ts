@@ -10,14 +10,18 @@ import { query } from '../system.ts'
 
 const ENTRIES = 3000
 
-/** Over 26 hours, some in the same minute: settled in two places, unpaid, and failed for two reasons. */
+/**
+ * Over 26 hours, some in the same minute: settled in two places, unpaid, and failed for two reasons. None leaves the last hour or the last
+ * day within five minutes, in which a count would be another one than the count before it.
+ */
 const FILL = `with guards as materialized (select set_config('session_replication_role', 'replica', true) setting)
   insert into payment_ledger (entered_at, request_id, outcome, reason, network, asset, payer, nonce, pay_to, amount_atomic,
     valid_before, provider, mode)
-  select now() - random() * interval '26 hours', gen_random_uuid(), outcome, case outcome when 'settled' then null else reason end,
+  select now() - (age - case when age between 3300 and 3600 or age between 86100 and 86400 then 300 else 0 end) * interval '1 second',
+    gen_random_uuid(), outcome, case outcome when 'settled' then null else reason end,
     'network-' || n % 2, 'usdc', 'payer', 'nonce-' || n, 'us', 30000 + n, 0, 'offline',
     case outcome when 'settled' then 'offline' end
-  from guards, generate_series(1, ${ENTRIES}) n,
+  from guards, (select n, random() * 26 * 3600 age from generate_series(1, ${ENTRIES}) n) drawn,
     lateral (select (array['settled', 'settled', 'unpaid', 'failed'])[1 + n % 4] outcome,
                     (array['timeout', 'refused'])[1 + n / 4 % 2] reason) kind`
 
