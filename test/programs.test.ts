@@ -45,7 +45,7 @@ const WRONG: Record<string, [string[], RegExp][]> = {
     [[], /Without --data there are no pages\./],
     [['--half', 'x'], /--half x is none of look, report\./],
   ],
-  'npm run image --': [[['more'], /It is: npm run image -- \[--by-steps\]\./]],
+  'npm run image --': [[['more'], /"more" is one word too many\. See /]],
 }
 
 async function run(file: string, ...args: string[]) {

@@ -3,13 +3,6 @@ import { networkFailure, originOf } from '../network-failure.ts'
 import { integer, list, object, text } from '../shape.ts'
 import { patienceWith } from './patience.ts'
 
-/** The public node of a network that is asked by default. */
-export function publicNode(network: string): string {
-  if (network === 'eip155:8453') return 'https://mainnet.base.org'
-  if (network.startsWith('eip155:')) return 'https://sepolia.base.org'
-  return `https://api.${network.endsWith('5eykt4UsFv8P8NJdTREpY1vzqKqZKvdp') ? 'mainnet-beta' : 'devnet'}.solana.com`
-}
-
 /** In atomic units. Throws an Error that names the node. */
 export async function evmBalance(owner: string, asset: string, node: string): Promise<bigint> {
   // The selector of balanceOf(address), and the address in 32 bytes.

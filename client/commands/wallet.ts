@@ -1,9 +1,9 @@
 // `countersign wallet`: makes a key file, prints its addresses, and reads its balance from the chain.
 import { readHttpUrl, UsageError } from '../arguments.ts'
 import { formatUsd, networkNames, usdcOf } from '../batch/money.ts'
-import { NETWORKS } from '../networks.ts'
+import { NETWORKS, type NetworkName } from '../networks.ts'
 import { createWalletKey, openWallet } from '../wallet.ts'
-import { evmBalance, publicNode, solanaBalance } from './balance.ts'
+import { evmBalance, solanaBalance } from './balance.ts'
 import { type CommandGroup, command } from './command.ts'
 import { json, note, print } from './output.ts'
 import { saveSecret } from './secret-file.ts'
@@ -70,7 +70,7 @@ const balance = command({
     const { addresses } = await asUsage(async () => openWallet(await readWalletKeys(file)))
     const own = addresses.find((one) => one.kind === kind)
     if (!own) throw new UsageError(`The wallet has no key for ${network}.`)
-    const node = rpc === undefined ? publicNode(network) : readHttpUrl('--rpc', rpc)
+    const node = rpc === undefined ? NETWORKS[network as NetworkName].node : readHttpUrl('--rpc', rpc)
     const atoms = await (kind === 'evm' ? evmBalance : solanaBalance)(own.address, asset, node)
     const amount = { network, address: own.address, asset, atomic: String(atoms), usdc: formatUsd(atoms) }
     return print(asJson ? json(amount) : `${amount.usdc} USDC\n`)
