@@ -105,12 +105,13 @@ t.test('in a browser', { skip: noBrowser }, async (t) => {
     await check(page, result)
     const before = await shown(page, '.outcome')
     await page.getByRole('button', { name: 'Recompute the verdict' }).click()
-    await page.locator('.advance', { hasText: /^\s*1[45]\.\d MB of 126 MB/ }).waitFor(PATIENCE)
+    // It is told at each hundredth, so the last news may be of a little less than there is.
+    await page.locator('.advance', { hasText: /^\s*1[345]\.\d MB of 126 MB/ }).waitFor(PATIENCE)
     const { value, max } = await page.locator('.advance progress').evaluate((one) => {
       const { value, max } = one as HTMLProgressElement
       return { value, max }
     })
-    t.ok(value > 14e6 && value < 16e6 && max > 125e6, `${value} of ${max} bytes`)
+    t.ok(value > 13e6 && value < 16e6 && max > 125e6, `${value} of ${max} bytes`)
     t.equal(
       await shown(page, '.recomputation [role=status]'),
       'Fetching the verifier …',
