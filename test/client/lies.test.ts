@@ -172,7 +172,12 @@ const AFTER_PAYMENT: Case[] = [
     /supports/,
   ],
   ['a list', paid(ok('[]')), 6, /answered \(status 200\) as no Countersign service does/],
-  ['JSON that breaks off', paid(ok('{"status":"completed",')), 6, /answered \(status 200\) as no Countersign service does/],
+  [
+    'JSON that breaks off',
+    paid(ok('{"status":"completed",')),
+    6,
+    /answered \(status 200\) as no Countersign service does/,
+  ],
   [
     'JSON without end',
     paid(ok(`{"status":"completed","evidence":${'['.repeat(90_000)}`)),
