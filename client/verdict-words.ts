@@ -35,7 +35,14 @@ export const FRESH_VERDICTS = {
 } as const
 
 /** The same as shares of 100. */
-export const FRESH_RIGHT_OF_100 = { procedure: FRESH_VERDICTS.procedure, supports: 70, contradicts: 61 } as const
+export const FRESH_RIGHT_OF_100 = {
+  supports: shareOf(FRESH_VERDICTS.supports),
+  contradicts: shareOf(FRESH_VERDICTS.contradicts),
+} as const
+
+function shareOf({ right, of }: { right: number; of: number }): number {
+  return Math.round((100 * right) / of)
+}
 
 /** How many claims have a verdict, for what follows their number. */
 const SUM_WORDS: Readonly<Record<ClaimSupport, string>> = {

@@ -60,7 +60,7 @@ t.test('the figures that buyers read are those of the card', async (t) => {
   const whole = published[0]?.sets.find(({ claims }) => claims === 440)
   t.match(published, [{ procedure: LOCAL_PROCEDURE, weights_sha256: settings.weights_sha256 }])
   t.same([whole?.supports.whole, whole?.contradicts.whole].map(String), [ofSupports, ofContradicts])
-  t.equal(FRESH_RIGHT_OF_100.procedure, LOCAL_PROCEDURE, 'a card names the figures of this verifier alone')
+  t.equal(FRESH_VERDICTS.procedure, LOCAL_PROCEDURE, 'a card names the figures of this verifier alone')
   const fresh = published[0]?.sets.find(({ name }) => name === 'these six together')
   for (const side of ['supports', 'contradicts'] as const) {
     const { part = 0, whole = 0 } = fresh?.[side] ?? {}
