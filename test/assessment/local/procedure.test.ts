@@ -116,6 +116,24 @@ t.test('the verdict follows from the largest probabilities', async (t) => {
   t.match(await read('A fact check of the week.', no), ['contradicts', null, [[no, 'contradicts']], []])
 })
 
+t.test('the model reads each passage once, however often windows and quotes need it', async (t) => {
+  const asked: string[] = []
+  const counting: Verifier = {
+    ...scripted,
+    logits(claim, passage) {
+      asked.push(passage)
+      return scripted.logits(claim, passage)
+    },
+  }
+  const lines = ['The bridge SUPPORT.', 'The mayor came in the spring.', 'The bridge DENY.', 'Opened by the mayor.']
+  for (const text of [lines.join('\n'), lines[0]!, lines.slice(0, 2).join('\n')]) {
+    asked.length = 0
+    await assessLocally(counting, text, CLAIM)
+    t.same(asked, [...new Set(asked)])
+    t.ok(lines.filter((line) => text.includes(line)).every((line) => asked.some((passage) => passage.includes(line))))
+  }
+})
+
 t.test('every explanation fits, names the verifier, and says how often such a judgement was right', async (t) => {
   const claim = `The bridge ${'and the mayor '.repeat(140)}`
   const sentence = `SUPPORT ${'the bridge of the mayor in the spring '.repeat(60)}`

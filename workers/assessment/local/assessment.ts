@@ -2,7 +2,7 @@
 // every machine and in a browser, without clock, randomness or network.
 import { softmax } from './arithmetic.ts'
 import { codePointsBetween, explain, type LocalQuote, quotable, type Side, type Verdict } from './explanation.ts'
-import { CONTRADICTS, probabilities, SUPPORTS, type Verifier } from './verifier.ts'
+import { CONTRADICTS, SUPPORTS, type Verifier } from './verifier.ts'
 import { chooseWindows, type Sentence, sentencesOf, type Window } from './windows.ts'
 import { isKnownLanguage } from './words.ts'
 
@@ -40,10 +40,18 @@ export async function assessLocally(
   const [nearest] = windows
   if (!nearest) return unread(claim, [])
 
+  // Windows overlap, and a sentence can be a window. The model reads each passage once, because the same pair has the same logits.
+  const known = new Map<string, number[]>()
+  async function logitsOf(passage: string): Promise<number[]> {
+    const logits = known.get(passage) ?? (await verifier.logits(claim, passage))
+    known.set(passage, logits)
+    return logits
+  }
+
   const read: ReadWindow[] = []
   onRead(0, windows.length)
   for (const window of windows) {
-    const logits = await verifier.logits(claim, window.text)
+    const logits = await logitsOf(window.text)
     read.push({ window, logits, p: softmax(logits) })
     onRead(read.length, windows.length)
   }
@@ -88,7 +96,7 @@ export async function assessLocally(
     let [found, most] = [sentenceAt(from), -1]
     if (from === to) return found
     for (const sentence of sentences.slice(from, to + 1)) {
-      const p = (await probabilities(verifier, claim, sentence.text))[indexOf(side)] ?? 0
+      const p = softmax(await logitsOf(sentence.text))[indexOf(side)] ?? 0
       if (p > most) [found, most] = [sentence, p]
     }
     return found

@@ -1,7 +1,6 @@
 // The model: reads one claim and one passage, and answers three logits. It runs on WebAssembly in one thread, so that every
 // machine and every browser gives the same bits.
 import { Tokenizer } from '@huggingface/tokenizers'
-import { softmax } from './arithmetic.ts'
 import { graphOf } from './graph.ts'
 import * as ort from './runtime/ort.wasm.bundle.min.mjs'
 import type { Settings } from './settings.ts'
@@ -59,11 +58,6 @@ export async function loadVerifier({ model, tokenizer, settings, runtime }: Veri
     },
     [Symbol.asyncDispose]: () => session.release(),
   }
-}
-
-/** Probabilities of the three labels, rounded. */
-export async function probabilities(verifier: Verifier, claim: string, passage: string): Promise<number[]> {
-  return softmax(await verifier.logits(claim, passage))
 }
 
 /** The ids of a pair: the passage is cut where the pair would pass the limit, the claim only where it leaves no room. */
