@@ -27,7 +27,7 @@ import { openVerifier, type Verifier } from './receipts/signatures.ts'
 import { type HeldKeys, openSigner } from './receipts/signer.ts'
 import { openWitnessing } from './receipts/witnessing.ts'
 import { type Logger, type Metrics, openLog, openMetrics, openOutage } from './telemetry.ts'
-import type { Threads } from './threads/pool.ts'
+import { openThreads, type Threads } from './threads/pool.ts'
 import { NO_TRACING, type Tracing } from './tracing/spans.ts'
 import { type Admission, type Admitted, openAdmissions } from './verification/admission/admission.ts'
 import { buildQueueWait, type QueueWait } from './verification/admission/queue-wait.ts'
@@ -212,6 +212,8 @@ export interface Api extends Core {
   /** Reads the chain for callers. */
   reader: Reader
   verifier: Verifier
+  /** Threads that parse what callers send. */
+  readers: Threads
   slots: SlotReads
   keyReads: KeyReads
   bindingReads: BindingReads
@@ -241,6 +243,9 @@ export function openResultCache(): LRUCache<string, ServedResult> {
   })
 }
 
+/** Half of the threads are kept for what is read quickly. */
+const READERS = { minThreads: 0, maxThreads: 2, maxWaiting: 64, quickMs: 500 } as const
+
 export async function openApi(core: Core, presence?: Presence): Promise<Api> {
   await using opened = new AsyncDisposableStack()
   const admissions = opened.use(openAdmissions(core.db, core.config.maxInFlightPerPayer))
@@ -248,6 +253,7 @@ export async function openApi(core: Core, presence?: Presence): Promise<Api> {
   opened.use(await openIntakeClock(core.db, core.log))
   const reader = opened.use(openReader(core.db))
   const verifier = opened.use(openVerifier())
+  const readers = core.threads ?? opened.use(openThreads(READERS))
   const slots = opened.use(openSlotReads(core.db))
   const keyReads = opened.use(openKeyReads(core.db))
   const bindingReads = opened.use(openBindingReads(core.db))
@@ -267,6 +273,7 @@ export async function openApi(core: Core, presence?: Presence): Promise<Api> {
     heartbeats,
     reader,
     verifier,
+    readers,
     slots,
     keyReads,
     bindingReads,

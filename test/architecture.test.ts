@@ -127,6 +127,11 @@ const RULES: Rule[] = [
     from: /^(?!server\/threads\/)(?!.*-thread\.ts$)/,
     to: /^(piscina|node:worker_threads)$/,
   },
+  {
+    why: 'what callers send is parsed in threads: a text that was made for it takes seconds',
+    from: /^server\/(?!.*-thread\.ts$)/,
+    to: /^client\/(report\/(markdown|html|citations)|verification|document)\.ts$/,
+  },
   { why: 'spans know no SDK', from: /^(?!server\/tracing\/exporter\.ts$)/, to: /^@opentelemetry\// },
   { why: 'one way out', from: /^(?!(server\/outbound|workers\/retrieval)\/)/, to: /^undici$/ },
   { why: 'tests stay in test/', from: /./, to: /^(test|bench)\//, types: 'too' },

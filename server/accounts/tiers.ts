@@ -148,6 +148,8 @@ export const ADDRESS_LIMITS = {
   quote_checks_in_flight: 4,
   /** Free looks at a time; how many a day, TRY_PER_ADDRESS_PER_DAY says. */
   looks_in_flight: 4,
+  /** Reports and results of /mcp/check that are being read, in one process. */
+  readings_in_flight: 4,
   /** Reports whose check is a task. */
   reports: 20,
   /** Pages a day for all addresses together, and reports that are kept. */

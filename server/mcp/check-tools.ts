@@ -1,7 +1,6 @@
 // The tools of /mcp/check: free, without an account, and without prices. They read pages and check; they change nothing.
 import { z } from 'zod'
-import { type JsonFault, jsonFaults } from '../../client/json.ts'
-import { verifyResult as verifyOffline } from '../../client/verification.ts'
+import type { Verification } from '../../client/verification.ts'
 import { AppError } from '../errors.ts'
 import { type Call, execute, MAX_WAIT_SECONDS, parseInput } from '../operation.ts'
 import { checkQuotesOf, storeReport } from '../quotes/address-checks.ts'
@@ -10,6 +9,7 @@ import { getKeys } from '../receipts/chain-operations.ts'
 import { verifyReceipt } from '../receipts/check-operations.ts'
 import { describeProgress, inWords, refusal, renderReport } from './check-answers.ts'
 import { withPageTexts } from './page-texts.ts'
+import { readInThread } from './reading.ts'
 import { checkReport, MAX_REPORT } from './report-check.ts'
 import { createReportTask } from './report-tasks.ts'
 import { REPORT_VIEW } from './report-view.ts'
@@ -148,18 +148,10 @@ function readEnvelope(base64: string): object {
   }
 }
 
-async function runResult({ result_json }: z.output<typeof resultInput>, call: ToolCall): Promise<CallToolResult> {
-  let result: unknown
-  try {
-    result = JSON.parse(result_json)
-  } catch (cause) {
-    throw new AppError('invalid_request', 'result_json: is not JSON.', { cause })
-  }
-  const [fault]: JsonFault[] = jsonFaults(result)
-  if (fault) throw new AppError('invalid_request', `result_json: ${fault.reason}`)
+async function runResult({ result_json: text }: z.output<typeof resultInput>, call: ToolCall): Promise<CallToolResult> {
   const { body } = await execute(getKeys, () => ({}), call)
-  const { keys } = body as { keys: { key_id: number; use: string; pubkey_hex: string }[] }
-  const pins = keys.filter(({ use }) => use === 'receipt').map(({ key_id, pubkey_hex }) => ({ key_id, pubkey_hex }))
-  const { ok, checks } = verifyOffline(result, { keys: pins })
+  const { keys: all } = body as { keys: { key_id: number; use: string; pubkey_hex: string }[] }
+  const keys = all.filter(({ use }) => use === 'receipt').map(({ key_id, pubkey_hex }) => ({ key_id, pubkey_hex }))
+  const { ok, checks } = await readInThread<Verification>('checkResult', { text, keys }, 'result_json', call)
   return resultOf({ valid: ok, checks })
 }

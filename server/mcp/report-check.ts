@@ -2,18 +2,18 @@
 // check of its own, which is stored, so that a call that ends early loses nothing.
 
 import { CountersignError } from '../../client/error.ts'
-import { findCitations } from '../../client/report/citations.ts'
+import type { Citation } from '../../client/report/citations.ts'
 import { toJson } from '../../client/report/format-data.ts'
 import { judge, wantedOf } from '../../client/report/judgement.ts'
-import { readMarkdown } from '../../client/report/markdown.ts'
 import { allHold, countByStatus, type Outcome, place, saidBy } from '../../client/report/outcome.ts'
 import { askPages, type PageAnswer, pageOf } from '../../client/report/pages.ts'
-import { Lines, UnreadableReportError } from '../../client/report/report.ts'
+import { Lines } from '../../client/report/report.ts'
 import { AppError, publicError } from '../errors.ts'
 import type { Call } from '../operation.ts'
 import { checkQuotesOf } from '../quotes/address-checks.ts'
 import { type QuoteCheckResult, quoteCheckResult } from '../quotes/quote-check.ts'
 import type { AnsweredCheck } from './page-texts.ts'
+import { readInThread } from './reading.ts'
 import { cut, MAX_TEXT } from './summary.ts'
 
 /** Most characters of a report. */
@@ -39,7 +39,7 @@ export async function checkReport(
   call: Call,
   { wait, onPage, owner }: { wait: number; onPage?: (done: number, pages: number) => void; owner?: string },
 ): Promise<ReportCheck> {
-  const citations = findCitations(await read(markdown))
+  const citations = await readInThread<Citation[]>('readReport', markdown, 'markdown', call)
   const wanted = wantedOf(citations)
   const pages = wanted.size
   if (pages > MAX_PAGES) throw new AppError('invalid_request', `markdown: cites more than ${MAX_PAGES} pages.`)
@@ -75,16 +75,6 @@ export async function checkReport(
     verdicts: null,
   }
   return { done: pages, pages, outcome, checks }
-}
-
-async function read(markdown: string) {
-  try {
-    return await readMarkdown(markdown)
-  } catch (error) {
-    if (error instanceof UnreadableReportError)
-      throw new AppError('invalid_request', `markdown: ${error.message}`, { cause: error })
-    throw error
-  }
 }
 
 /** As the client asks the service, without a connection between them. */

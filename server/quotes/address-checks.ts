@@ -41,10 +41,12 @@ export type StoredReport = z.output<typeof reportRow>
 /** Keeps a report for a day, under an id that cannot be guessed. Throws AppError `rate_limited`. */
 export function storeReport(markdown: string, call: Call): Promise<StoredReport> {
   const owner = ownerOf(call)
+  // As Markdown has it read. The column takes no U+0000.
+  const text = markdown.replaceAll('\0', '\ufffd')
   return transact(call.api.db, async (tx) => {
     await requireRoom(tx, owner)
     return tx.one(sql.type(reportRow)`
-      insert into report_checks (id, owner_id, markdown) values (${randomUUID()}, ${owner}, ${markdown})
+      insert into report_checks (id, owner_id, markdown) values (${randomUUID()}, ${owner}, ${text})
       returning id::text, owner_id::text, markdown, created_at`)
   })
 }

@@ -117,6 +117,38 @@ t.test('a report as a task', async (t) => {
   t.equal((await ask('tasks/get', { taskId: randomUUID() }, modern)).body.error.code, -32_602)
 })
 
+t.test('any text in any argument of any tool, tasks included: no fault of the service', async (t) => {
+  const { tools } = (await ask('tools/list')).body.result
+  const texts = [
+    '\u0000',
+    'a\u0000b',
+    '\ud800',
+    '\u202e',
+    '"\u0000"',
+    '{"a":"\\u0000"}',
+    '__proto__',
+    ']('.repeat(9000),
+  ]
+  for (const { name, inputSchema } of tools)
+    for (const member of Object.keys(inputSchema.properties))
+      for (const text of texts)
+        for (const value of [text, [text], { [text]: text }])
+          for (const era of ERAS) {
+            const args = { source_url: newPage(), quotes: ['x'], attestation: {}, [member]: value }
+            const fitting = Object.keys(inputSchema.properties).flatMap((key) =>
+              key in args ? [[key, args[key]]] : [],
+            )
+            const asked = { name, arguments: Object.fromEntries(fitting) }
+            const { body } = await ask('tools/call', asked, era === 'modern' ? { era, meta: TASKS } : { era })
+            t.notMatch(JSON.stringify(body), /internal_error|-32603/, `${name} ${JSON.stringify(asked).slice(0, 200)}`)
+          }
+  const markdown = `${reportOn(newPage(), newPage())}\u0000`
+  const made = (
+    await ask('tools/call', { name: 'check_report', arguments: { markdown } }, { era: 'modern', meta: TASKS })
+  ).body.result
+  t.match(made, { resultType: 'task', status: 'working' })
+})
+
 t.test('receipts and results', async (t) => {
   const bought = await system.ask({ key: randomUUID(), fetch: payingFetch(), headers: { prefer: 'wait=25' } })
   const bytes = await bought.text()
