@@ -25,7 +25,7 @@ export class BrokenChainError extends Error {
 
 /** The part of a file's interface that a download uses. */
 export interface ExportFile {
-  /** Reads from the beginning; yields nothing for a new file. */
+  /** Reads from the beginning; yields nothing where there is no file, or an empty one. */
   read(): AsyncIterable<Uint8Array>
   truncate(bytes: number): Promise<void>
   append(text: string): Promise<void>
@@ -53,13 +53,16 @@ export async function download(
   if (head.serial < 1) throw new SyntaxError('an export ends at serial 1 or later')
   if (options.head && (options.head.serial !== head.serial || options.head.receipt_hash !== head.receipt_hash))
     throw new SyntaxError(`it is an export up to another head, serial ${head.serial}`)
-  // A last line without an end was interrupted; it is written again.
-  await file.truncate(begun?.bytes ?? 0)
-  if (!begun) await file.append(exportLine(header))
+  // The file is changed only when a page has come. A last line without an end was interrupted; it is written again.
+  let isBegun = false
   for await (const page of exportPages(service, head, begun?.last ?? BEFORE_ALL, options.clock)) {
-    await file.append(page.map(exportLine).join(''))
+    if (!isBegun) await file.truncate(begun?.bytes ?? 0)
+    const lines = isBegun || begun ? page : [header, ...page]
+    isBegun = true
+    await file.append(lines.map(exportLine).join(''))
     options.onProgress?.(page.at(-1)!.serial, head.serial)
   }
+  if (begun && !isBegun) await file.truncate(begun.bytes)
   return head
 }
 

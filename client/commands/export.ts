@@ -1,12 +1,12 @@
 // `countersign export`: the whole chain into a file.
 import { existsSync } from 'node:fs'
-import { type FileHandle, open, rm, writeFile } from 'node:fs/promises'
+import { appendFile, truncate, writeFile } from 'node:fs/promises'
 import { progressBar, readPoint, readUrl, UsageError, visible } from '../arguments.ts'
 import { download } from '../chain/download.ts'
 import { CountersignError } from '../client.ts'
 import { downloadReplies } from '../outside-time.ts'
 import { command } from './command.ts'
-import { checkWritable, readable } from './files.ts'
+import { bytesOf, checkWritable, readable } from './files.ts'
 import { json, note, print } from './output.ts'
 import { openClient, patienceWith } from './patience.ts'
 
@@ -26,13 +26,11 @@ where \`countersign verify FILE\` finds them.`,
     const service = openClient({ baseUrl: readUrl(baseUrl) })
     const head = options.head === undefined ? undefined : readPoint('--head', options.head)
     await checkWritable(file, `${file}.timestamps`)
-    const isNew = !existsSync(file)
-    await using handle = await readable(file, () => open(file, 'a+'))
-    await using _tidy = { [Symbol.asyncDispose]: () => (isNew ? removeEmpty(handle, file) : Promise.resolve()) }
+    // Opened only to change it, so that a stop before the first answer leaves no file.
     const target = {
-      read: () => handle.createReadStream({ start: 0, autoClose: false }) as AsyncIterable<Buffer>,
-      truncate: (bytes: number) => handle.truncate(bytes),
-      append: (text: string) => handle.appendFile(text),
+      read: () => beginningOf(file),
+      truncate: (bytes: number) => (existsSync(file) ? truncate(file, bytes) : Promise.resolve()),
+      append: (text: string) => appendFile(file, text),
     }
     const bar = (serial: number, all: number) => note(`\r${progressBar(serial, all)}`)
     const onProgress = process.stderr.isTTY ? bar : undefined
@@ -55,9 +53,8 @@ where \`countersign verify FILE\` finds them.`,
   },
 })
 
-/** So that a service that does not answer leaves no file. */
-async function removeEmpty(handle: FileHandle, file: string): Promise<void> {
-  if ((await handle.stat()).size === 0) await rm(file)
+async function* beginningOf(file: string): AsyncGenerator<Uint8Array> {
+  if (existsSync(file)) yield* bytesOf(file)
 }
 
 /** Answers how many replies the file holds. The export is whole without them. */

@@ -78,9 +78,21 @@ export async function replaceFile(path: string, bytes: Uint8Array | string, mode
   })
 }
 
-/** Writes a file that is not there yet. A UsageError where it is, or cannot be written. */
-export function writeNew(path: string, bytes: Uint8Array | string, mode?: number): Promise<void> {
-  return readable(path, () => writeFile(path, bytes, { flag: 'wx', mode }))
+/**
+ * Writes a file that is not there yet, completely or not at all. A UsageError where it is, or cannot be written. It is made when its
+ * bytes are there, so that a stop before that leaves none.
+ */
+export function writeNew(path: string, bytes: Uint8Array | string, mode = 0o666): Promise<void> {
+  return readable(path, async () => {
+    await using handle = await open(path, 'wx', mode)
+    try {
+      await handle.writeFile(bytes)
+      await handle.sync()
+    } catch (error) {
+      await rm(path, { force: true })
+      throw error
+    }
+  })
 }
 
 async function writeSynced(path: string, bytes: Uint8Array | string, mode: number): Promise<void> {

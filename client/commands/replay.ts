@@ -1,5 +1,4 @@
 // `countersign replay`: redoes a verification offline, from the package of evidence and the result. One line for each step.
-import { existsSync } from 'node:fs'
 import { checkVerifierKey, MissingError, readTree, UsageError, visible } from '../arguments.ts'
 import { readVerifierKey } from '../chain/checkpoint.ts'
 import {
@@ -67,8 +66,6 @@ digests, the receipts and the outcome of each step. A person completes and signs
     checkVerifierKey(options.vkey)
     if (packageFile === '-' && resultFile === '-') throw new UsageError('Standard input is either package or result.')
     const { statement } = options
-    if (statement !== undefined && existsSync(statement))
-      throw new UsageError(`${statement} exists, and a statement replaces no file.`)
     await checkNew(statement)
     const [packaged, result] = [await readInput(packageFile), await readInput(resultFile)]
     if (isArchive(result) && !isArchive(packaged))

@@ -1,6 +1,5 @@
-// Secrets that the command line reads from files and writes to files. They are never arguments, which other users of the
-// machine can list.
-import { type FileHandle, open, rm } from 'node:fs/promises'
+// Secrets that the command line reads from files. They are never arguments, which other users of the machine can list.
+import { type FileHandle, open } from 'node:fs/promises'
 import { UsageError } from '../arguments.ts'
 import { faultOf } from './files.ts'
 
@@ -32,35 +31,4 @@ async function opened(file: string, what: string): Promise<FileHandle> {
 
 function unusable(file: string, cause: Error, what = 'the secret'): never {
   throw new UsageError(`Cannot read ${what} from ${file}: ${faultOf(cause)}`, { cause })
-}
-
-/**
- * Makes a new file of mode 600 before `obtain` is called, and writes the secret of what it returns. So a secret that is shown
- * once is not lost because the file cannot be made. An existing file is a UsageError. If `obtain` fails, or what it returns
- * holds no secret, no file is left.
- */
-export async function saveSecret<T>(
-  file: string,
-  obtain: () => Promise<T>,
-  secretOf: (value: T) => string | undefined,
-): Promise<T> {
-  await using handle = await open(file, 'wx', 0o600).catch((cause) => {
-    const isThere = (cause as NodeJS.ErrnoException).code === 'EEXIST'
-    const why = isThere
-      ? `${file} exists and is kept as it is: a secret replaces no file. Name another file.`
-      : `Cannot make ${file} for the secret: ${faultOf(cause)}`
-    throw new UsageError(why, { cause })
-  })
-  let isKept = false
-  try {
-    const value = await obtain()
-    const secret = secretOf(value)
-    if (secret === undefined) return value
-    await handle.writeFile(`${secret}\n`)
-    await handle.sync()
-    isKept = true
-    return value
-  } finally {
-    if (!isKept) await rm(file)
-  }
 }

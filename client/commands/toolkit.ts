@@ -2,9 +2,10 @@
 import { readUrl, UsageError } from '../arguments.ts'
 import type { Countersign } from '../client.ts'
 import { fromEnvironment } from './environment.ts'
-import { json, note, print } from './output.ts'
+import { checkNew, writeNew } from './files.ts'
+import { explain, json, note, print } from './output.ts'
 import { openClient } from './patience.ts'
-import { readSecretFile, saveSecret } from './secret-file.ts'
+import { readSecretFile } from './secret-file.ts'
 
 export const SERVICE = {
   service: { type: 'string', value: 'URL', help: 'where the service is; default: COUNTERSIGN_SERVICE' },
@@ -68,22 +69,30 @@ export function answer(value: unknown, asJson: boolean | undefined, text: () => 
 
 /**
  * Obtains an answer whose `member` is a secret that is shown once, if it is there, and prints it. With `save` the secret goes
- * into that file, and what is printed has the file's name in its place.
+ * into that file, and what is printed has the file's name in its place. Returns 1 where the file cannot be written after all: the
+ * secret is printed then, because it does not come again.
  */
 export async function answerWithSecret<T extends object>(
   obtain: () => Promise<T>,
   member: keyof T & string,
   { save, json: asJson }: { save?: string; json?: boolean },
   text: (value: T) => string,
-): Promise<0> {
-  const secretOf = (value: T) => value[member] as string | undefined
-  const value = save === undefined ? await obtain() : await saveSecret(save, obtain, secretOf)
-  const isThere = secretOf(value) !== undefined
-  const shown = isThere && save !== undefined ? { ...value, [member]: `(in ${save})` } : value
+): Promise<0 | 1> {
+  await checkNew(save)
+  const value = await obtain()
+  const secret = value[member] as string | undefined
+  const written = save !== undefined && secret !== undefined ? writeNew(save, `${secret}\n`, 0o600) : Promise.resolve()
+  const fault = await written.then(
+    () => null,
+    (error: Error) => error,
+  )
+  const isKept = save !== undefined && !fault
+  const shown = secret !== undefined && isKept ? { ...value, [member]: `(in ${save})` } : value
   answer(shown, asJson, () => text(shown))
-  if (save === undefined && isThere) note('This secret is shown once. Keep it, and keep it secret.\n')
-  if (save !== undefined && !isThere) note(`No new secret came, so there is no ${save}.\n`)
-  return 0
+  if (secret === undefined && save !== undefined) note(`No new secret came, so there is no ${save}.\n`)
+  if (secret !== undefined && !isKept) note('This secret is shown once. Keep it, and keep it secret.\n')
+  if (fault) explain(fault, asJson ?? false)
+  return fault ? 1 : 0
 }
 
 export interface Page<T> {

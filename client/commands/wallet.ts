@@ -5,8 +5,8 @@ import { NETWORKS, type NetworkName } from '../networks.ts'
 import { createWalletKey, openWallet } from '../wallet.ts'
 import { evmBalance, solanaBalance } from './balance.ts'
 import { type CommandGroup, command } from './command.ts'
+import { checkNew, writeNew } from './files.ts'
 import { json, note, print } from './output.ts'
-import { saveSecret } from './secret-file.ts'
 import { asUsage, readWalletKeys } from './wallet-file.ts'
 
 const create = command({
@@ -19,13 +19,9 @@ const create = command({
   options: { solana: { type: 'boolean', help: 'a key for Solana; by default one for EVM networks (Base)' } },
   async run([file = ''], { solana, json: asJson }) {
     const kind = solana ? 'solana' : 'evm'
-    const { address } = await asUsage(() =>
-      saveSecret(
-        file,
-        () => createWalletKey(kind),
-        ({ text }) => text,
-      ),
-    )
+    await checkNew(file)
+    const { address, text } = await asUsage(() => createWalletKey(kind))
+    await writeNew(file, `${text}\n`, 0o600)
     print(asJson ? json({ file, kind, address }) : `${address}\n`)
     if (!asJson)
       note(

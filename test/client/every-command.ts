@@ -91,6 +91,11 @@ function* singles(command: Command, name: string): Generator<[string, SingleComm
   else for (const [word, one] of Object.entries(command.commands)) yield* singles(one, `${name} ${word}`.trim())
 }
 
+/** The options that name a file or folder to be read, and never to be written. */
+export const READ_OPTIONS: ReadonlySet<string> = new Set([
+  ...['key', 'wallet', 'keys', 'introduced', 'token', 'file', 'timestamps', 'timestamp-ca', 'weights'],
+])
+
 /** A new folder with the files of all calls. */
 export async function makeFiles(t: Test): Promise<string> {
   const folder = t.testdir({ folder: {} })

@@ -94,7 +94,7 @@ t.test('wrong usage: exit 2', async (t) => {
     [['-', '-', '--pin', pin], /Standard input is either package or result/],
     [[...paths, '--pin', pin, '--vkey', 'x'], /x is not of the form/],
     [[...paths, '--keys', foreign], /The vkey of key 2 in --keys is of another key/],
-    [[...paths, '--pin', pin, '--statement', keys], /keys\.json exists, and a statement replaces no file/],
+    [[...paths, '--pin', pin, '--statement', keys], /Cannot use \S+keys\.json: it exists, and is not replaced\n/],
     [[...paths, '--pin', pin, '--statement', join(folder, 'none/a.md')], /Cannot use .*none\/a\.md: ENOENT/],
     [
       ['no.wacz', 'no.json', '--pin', pin, '--statement', join(folder, 'none/a.md')],

@@ -50,7 +50,7 @@ t.test('account: the key goes into a file of mode 600 and is not printed', async
   const again = await countersign(['account', 'register', 'another', '--save', file('key')], { env })
   t.match(again, {
     code: 2,
-    stderr: /: \S+key exists and is kept as it is: a secret replaces no file\. Name another file\.\n/,
+    stderr: /Cannot use \S+key: it exists, and is not replaced\n/,
   })
   t.equal(readFileSync(file('key'), 'utf8').trim(), key, 'an existing file is not written over')
 

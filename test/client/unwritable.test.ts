@@ -13,6 +13,7 @@ import { runHere } from '../own-process.ts'
 import { register } from '../quotes/harness.ts'
 import { openMarket } from './buy-harness.ts'
 import { countersign } from './command-line.ts'
+import { READ_OPTIONS } from './every-command.ts'
 
 const market = await openMarket(t, { SOURCE_CAPTURE: 'on' })
 const { gateway, page, path, settled } = market
@@ -190,7 +191,6 @@ t.test('check', async (t) => {
 t.test('each option of a command that may pay that names a file or folder is tried, or only read', async (t) => {
   writeFileSync(path('key.txt'), 'ctk_key', { mode: 0o600 })
   writeFileSync(path('claims.csv'), `source_url,claim\n${page},x\n`)
-  const READ = ['wallet', 'key', 'keys', 'introduced']
   const operands = {
     buy: [page, 'x', '--yes', '--journal', path('journal')],
     batch: [path('claims.csv'), '--yes', '--out', path('out')],
@@ -200,7 +200,7 @@ t.test('each option of a command that may pay that names a file or folder is tri
   for (const [name, given] of Object.entries(operands)) {
     const { options } = all.commands[name] as SingleCommand
     const written = Object.entries(options).filter(
-      ([option, { value }]) => /FILE|DIR/.test(value ?? '') && !READ.includes(option),
+      ([option, { value }]) => /FILE|DIR/.test(value ?? '') && !READ_OPTIONS.has(option),
     )
     t.ok(written.length > 1, name)
     for (const [option] of written) {

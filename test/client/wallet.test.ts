@@ -95,7 +95,7 @@ t.test('the command', async (t) => {
       t.match(await run(['wallet', 'new', ...args]), {
         code: 2,
         stdout: '',
-        stderr: /: \S+ exists and is kept as it is: a secret replaces no file\. Name another file\.\n/,
+        stderr: /Cannot use \S+: it exists, and is not replaced\n/,
       })
       t.equal(readFileSync(file, 'utf8'), contents)
     }

@@ -1,0 +1,110 @@
+// What holds for every command that writes a file: stopped before the service has answered, it leaves no new file, and a file that is
+// there as it was.
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
+import { createServer } from 'node:http'
+import { join } from 'node:path'
+import t, { type Test } from 'tap'
+import { BARE_ENV } from '../children.ts'
+import { countersign } from './command-line.ts'
+import { argumentsOf, CALLS, type Call, COMMANDS, makeFiles, READ_OPTIONS } from './every-command.ts'
+import { listen } from './liar.ts'
+import { issueExport, issueLog, VKEY } from './log-issuer.ts'
+
+const CLI = join(import.meta.dirname, '../../client/cli.ts')
+const HASH = '0'.repeat(64)
+
+/** A call that names a file for everything that the command can write. */
+function writing({ name, args, asks }: Call): Call | null {
+  const written = Object.entries(COMMANDS.get(name)?.options ?? {}).filter(
+    ([option, { value = '' }]) => /FILE|DIR/.test(value) && !READ_OPTIONS.has(option) && !args.includes(`--${option}`),
+  )
+  const isWriting = written.length > 0 || args.some((word) => /^@\/(new|out|journal)/.test(word))
+  if (!asks || !isWriting) return null
+  const budget = written.some(([option]) => option === 'budget-file') && !args.includes('--budget')
+  const more = written.flatMap(([option, { value }]) => [
+    `--${option}`,
+    `@/made-${value === 'DIR' ? 'folder' : option}`,
+  ])
+  return { name, asks, args: [...args, ...more, ...(budget ? ['--budget', '1'] : [])] }
+}
+
+const calls = CALLS.flatMap((call) => writing(call) ?? [])
+const withHead = calls
+  .filter(({ name }) => name === 'export')
+  .map((call) => ({ ...call, args: [...call.args, '--head', `3:${HASH}`] }))
+
+/** What a file may hold that the command goes on with; every other one is replaced at its end. */
+const CONTENTS: Readonly<Record<string, string>> = {
+  'new.jsonl': issueExport(issueLog([2]).chain).slice(0, -10),
+  'new.json': JSON.stringify({ vkey: VKEY, serial: 0, receipt_hash: HASH, root_hash: HASH, checkpoint: '' }),
+  'made-cache': '{"version":1,"service":"https://service.example","pages":{}}\n',
+  'made-budget-file': '{"payment":"run/row/1","atoms":"30000"}\n',
+}
+
+function contentsOf(folder: string) {
+  return readdirSync(folder, { recursive: true, encoding: 'utf8' })
+    .sort()
+    .map((name) => [name, statSync(join(folder, name)).isFile() ? readFileSync(join(folder, name), 'utf8') : null])
+}
+
+/** Stops the command at its first request. */
+async function expectUnchanged(t: Test, args: string[], folder: string, signal: NodeJS.Signals): Promise<void> {
+  const before = contentsOf(folder)
+  let stop = () => {}
+  const baseUrl = await listen(
+    t,
+    createServer(() => stop()),
+  )
+  const child = spawn(process.execPath, [CLI, ...argumentsOf({ args }, baseUrl, folder)], {
+    env: BARE_ENV,
+    cwd: folder,
+  })
+  stop = () => void child.kill(signal)
+  let said = ''
+  child.stderr.on('data', (chunk) => (said += chunk))
+  const [code, by] = await once(child, 'close')
+  t.ok(by === signal || code === 130, `it was stopped: ${code} ${said}`)
+  t.same(contentsOf(folder), before)
+}
+
+t.test('a stop before the first answer', async (t) => {
+  t.ok(calls.length > 10, calls.map(({ name }) => name).join())
+  for (const signal of ['SIGINT', 'SIGTERM'] as const)
+    for (const call of [...calls, ...withHead])
+      await t.test(`${call.name}: ${signal} leaves no new file`, async (t) => {
+        await expectUnchanged(t, [...call.args], await makeFiles(t), signal)
+      })
+
+  for (const call of calls) {
+    const isNew = (word: string) => word === '@/made-save' || (call.name === 'recover' && word === '@/made-evidence')
+    const args = call.args.filter((word, i) => !isNew(word) && !isNew(call.args[i + 1] ?? ''))
+    const files = args.filter((word) => /^@\/(new\.|made-(?!folder))/.test(word)).map((word) => word.slice(2))
+    if (files.length === 0) continue
+    await t.test(`${call.name}: ${files} stay as they were`, async (t) => {
+      const folder = await makeFiles(t)
+      for (const name of files) writeFileSync(join(folder, name), CONTENTS[name] ?? 'what was there\n')
+      await expectUnchanged(t, args, folder, 'SIGINT')
+    })
+  }
+})
+
+t.test('a secret that cannot be kept after all is printed, because it does not come again', async (t) => {
+  const folder = await makeFiles(t)
+  const file = join(folder, 'new.key')
+  const baseUrl = await listen(
+    t,
+    createServer((_request, response) => {
+      writeFileSync(file, 'of another program')
+      const answer = { handle: 'a', api_key: 'ctk_new', tier: 'free', limits: {} }
+      response.writeHead(201, { 'content-type': 'application/json' }).end(JSON.stringify(answer))
+    }),
+  )
+  t.match(await countersign(['account', 'register', 'a', '--service', baseUrl, '--save', file]), {
+    code: 1,
+    stdout: /^API key: +ctk_new$/m,
+    stderr: /^This secret is shown once\..*\ncountersign: Cannot use \S+new\.key: EEXIST/,
+  })
+  t.equal(readFileSync(file, 'utf8'), 'of another program')
+})
