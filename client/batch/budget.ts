@@ -3,7 +3,7 @@
 // have been charged.
 
 import { lock, waitForLock } from './lock.ts'
-import { DamagedFileError, LogFile } from './log-file.ts'
+import { checkLines, DamagedFileError, LogFile } from './log-file.ts'
 import { Opened } from './opened.ts'
 
 /** The cap does not allow another payment. */
@@ -51,14 +51,7 @@ export async function openBudgetFile(
   await using opened = new Opened()
   opened.use(await take(`${path}.lock`))
   const held = new Map<string, bigint>()
-  const file = opened.use(
-    await LogFile.open<BudgetLine>(path, ({ payment, atoms }) => {
-      if (typeof payment !== 'string' || !/^\d{1,18}$/.test(atoms))
-        throw new DamagedFileError(`${path} holds a line that is not of a budget. Give another --budget-file.`)
-      if (BigInt(atoms) === 0n) held.delete(payment)
-      else held.set(payment, BigInt(atoms))
-    }),
-  )
+  const file = opened.use(await LogFile.open<BudgetLine>(path, readInto(held, path)))
   const write = (payment: string, atoms: bigint) =>
     file.append({ at: new Date().toISOString(), payment, atoms: String(atoms) })
   const count = new Count(cap, held, write)
@@ -67,6 +60,20 @@ export async function openBudgetFile(
   await Promise.all([...sent].map(([payment, atoms]) => count.add(payment, atoms)))
   const closing = opened.move()
   return Object.assign(count, { [Symbol.asyncDispose]: () => closing[Symbol.asyncDispose]() })
+}
+
+function readInto(held: Map<string, bigint>, path: string) {
+  return ({ payment, atoms }: BudgetLine) => {
+    if (typeof payment !== 'string' || !/^\d{1,18}$/.test(atoms))
+      throw new DamagedFileError(`${path} holds a line that is not of a budget. Give another --budget-file.`)
+    if (BigInt(atoms) === 0n) held.delete(payment)
+    else held.set(payment, BigInt(atoms))
+  }
+}
+
+/** Throws a DamagedFileError for a file that holds something else than a budget. Changes nothing, and there need be no file. */
+export function checkBudget(path: string): Promise<void> {
+  return checkLines<BudgetLine>(path, readInto(new Map(), path))
 }
 
 /**

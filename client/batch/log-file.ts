@@ -29,26 +29,9 @@ export class LogFile<Line> implements AsyncDisposable {
   static async open<Line>(path: string, read: (line: Line) => void): Promise<LogFile<Line>> {
     const file = await open(path, 'a+', 0o600)
     try {
-      let number = 0
-      let whole = 0
-      let rest: Buffer[] = []
-      for await (const chunk of file.createReadStream({ start: 0, autoClose: false }) as AsyncIterable<Buffer>) {
-        let from = 0
-        for (let end = chunk.indexOf(LF); end !== -1; end = chunk.indexOf(LF, from)) {
-          const bytes = Buffer.concat([...rest, chunk.subarray(from, end)])
-          rest = []
-          from = end + 1
-          whole += bytes.length + 1
-          read(parse<Line>(path, ++number, bytes.toString()))
-        }
-        if (from < chunk.length) rest.push(chunk.subarray(from))
-      }
-      const tail = Buffer.concat(rest)
-      const line = tail.length === 0 ? null : parseTail<Line>(path, number + 1, tail)
-      if (line) {
-        read(line)
-        await file.appendFile('\n')
-      } else if (tail.length > 0) await file.truncate(whole)
+      const { whole, tail } = await readAll(file, path, read)
+      if (tail === 'line') await file.appendFile('\n')
+      else if (tail === 'torn') await file.truncate(whole)
       return new LogFile<Line>(file, path)
     } catch (error) {
       await file.close()
@@ -94,6 +77,47 @@ export class LogFile<Line> implements AsyncDisposable {
     await this.#running
     await this.#file.close()
   }
+}
+
+/** Reads such a file as `LogFile.open` does, and throws what that throws. Changes nothing, and there need be no file. */
+export async function checkLines<Line>(path: string, read: (line: Line) => void = () => {}): Promise<void> {
+  const file = await open(path, 'r').catch((error: NodeJS.ErrnoException) => {
+    if (error.code === 'ENOENT' || error.code === 'ENOTDIR') return null
+    throw error
+  })
+  try {
+    if (file) await readAll(file, path, read)
+  } finally {
+    await file?.close()
+  }
+}
+
+interface Ending {
+  /** Bytes of the lines that have an end. */
+  whole: number
+  /** What follows them: a line that lacks only its end, the beginning of one, or nothing. */
+  tail: 'line' | 'torn' | null
+}
+
+async function readAll<Line>(file: FileHandle, path: string, read: (line: Line) => void): Promise<Ending> {
+  let number = 0
+  let whole = 0
+  let rest: Buffer[] = []
+  for await (const chunk of file.createReadStream({ start: 0, autoClose: false }) as AsyncIterable<Buffer>) {
+    let from = 0
+    for (let end = chunk.indexOf(LF); end !== -1; end = chunk.indexOf(LF, from)) {
+      const bytes = Buffer.concat([...rest, chunk.subarray(from, end)])
+      rest = []
+      from = end + 1
+      whole += bytes.length + 1
+      read(parse<Line>(path, ++number, bytes.toString()))
+    }
+    if (from < chunk.length) rest.push(chunk.subarray(from))
+  }
+  const tail = Buffer.concat(rest)
+  const line = tail.length === 0 ? null : parseTail<Line>(path, number + 1, tail)
+  if (line) read(line)
+  return { whole, tail: line ? 'line' : tail.length > 0 ? 'torn' : null }
 }
 
 /** The whole lines of such a file, which is not changed; none where there is no file. Throws a DamagedFileError. */

@@ -2,7 +2,7 @@
 import type { CitationWatch } from '../client.ts'
 import { type CommandGroup, command } from './command.ts'
 import { confirm, YES } from './confirm.ts'
-import { readSecretFile } from './secret-file.ts'
+import { checkRecoveryToken, readSecretFile } from './secret-file.ts'
 import { fields, table } from './tables.ts'
 import { ACCOUNT, answer, answerWithSecret, needed, openAccount, readWhole, SAVE } from './toolkit.ts'
 import { webhookCommands } from './webhooks.ts'
@@ -52,13 +52,17 @@ is shown once, when the watch is made; --save is for that time.`,
       ...([request, evidence, token].some((one) => one !== undefined) && {
         request_id: needed('--request', request),
         evidence_id: needed('--evidence', evidence),
-        recovery_token: await readSecretFile(needed('--token', token), 'a recovery token'),
+        recovery_token: await readToken(needed('--token', token)),
       }),
     }
     const account = await openAccount(options)
     return answerWithSecret(() => account.putCitationWatch(input), 'webhook_secret', options, describe)
   },
 })
+
+async function readToken(file: string): Promise<string> {
+  return checkRecoveryToken(file, await readSecretFile(file, 'a recovery token'))
+}
 
 const show = command({
   summary: 'one watch',

@@ -9,8 +9,8 @@ import { questionFault } from '../batch/rows.ts'
 import { CountersignError } from '../client.ts'
 import type { Capabilities } from '../operations/discovery.ts'
 import type { Terms, Wallet } from '../wallet.ts'
-import { askTerms, budgetOf, ownAddress } from './buy/buying.ts'
-import { checkFolder, checkReplaceable } from './files.ts'
+import { askTerms, budgetOf, checkBudgetFile, ownAddress } from './buy/buying.ts'
+import { checkFolder } from './files.ts'
 import { openClient } from './patience.ts'
 import { serviceUrl } from './toolkit.ts'
 import { type Proof, Trust } from './trust.ts'
@@ -74,7 +74,7 @@ export class Purse {
     const wallet = await readWallet(options.wallet, { solanaRpcUrl: options['solana-rpc'] })
     const purse = new Purse(wallet, trust, service, options)
     await checkFolder(options.journal)
-    await checkReplaceable(options['budget-file'])
+    await checkBudgetFile(options['budget-file'])
     return purse
   }
 

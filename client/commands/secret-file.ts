@@ -25,6 +25,12 @@ export async function readSecretFile(file: string, what: string): Promise<string
   return secret
 }
 
+/** Throws a UsageError for what is no recovery token. It is never quoted: it may be another secret. */
+export function checkRecoveryToken(file: string, token: string): string {
+  if (/^crt_\S+$/.test(token)) return token
+  throw new UsageError(`${file} does not hold a recovery token, which begins with crt_.`)
+}
+
 async function opened(file: string, what: string): Promise<FileHandle> {
   return open(file, 'r').catch((cause) => unusable(file, cause, what))
 }

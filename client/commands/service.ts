@@ -7,6 +7,7 @@ import { fetchEvidence } from './evidence.ts'
 import { checkNew, readInput, writeNew } from './files.ts'
 import { json, note, print } from './output.ts'
 import { openClient } from './patience.ts'
+import { checkRecoveryToken } from './secret-file.ts'
 
 export const keys = command({
   summary: 'print the keys a service publishes',
@@ -51,10 +52,7 @@ export const recover = command({
     if (token === undefined) throw new UsageError('recover needs --token FILE, which holds the recovery token.')
     const service = openClient({ baseUrl: readUrl(baseUrl) })
     await checkNew(evidence)
-    const recoveryToken = (await readInput(token)).toString().trim()
-    // Never quoted: it may be another secret.
-    if (!/^crt_\S+$/.test(recoveryToken))
-      throw new UsageError(`${token} does not hold a recovery token, which begins with crt_.`)
+    const recoveryToken = checkRecoveryToken(token, (await readInput(token)).toString().trim())
     const { bytes, result } = await service.recover<PurchaseResult>(requestId, recoveryToken)
     print(bytes)
     if (evidence !== undefined) {

@@ -4,12 +4,13 @@ import { mkdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import { checkKeys } from '../arguments.ts'
 import { waitForLock } from '../batch/lock.ts'
-import { LogFile, readLines } from '../batch/log-file.ts'
+import { checkLines, LogFile, readLines } from '../batch/log-file.ts'
 import type { Question } from '../batch/purchase.ts'
 import type { Check } from '../checks.ts'
 import type { PurchaseResult } from '../result.ts'
 import { integer, list, literal, object, text } from '../shape.ts'
 import { type PinnedKey, trustIntroduced, verifyResult } from '../verification.ts'
+import { readable } from './files.ts'
 import { firstError } from './output.ts'
 import { openClient } from './patience.ts'
 import { type Pins, readIntroducedFiles, readPinned } from './pins.ts'
@@ -30,6 +31,9 @@ export function unproved(words: string): Proof {
   return { ok: false, isReadable: false, faults: [], words }
 }
 
+/** The file of the keys that are kept since their first use. */
+const KEPT = 'keys.jsonl'
+
 interface KeptKey extends PinnedKey {
   service: string
   kept_at: string
@@ -48,10 +52,11 @@ export class Trust {
     this.#introduced = introduced
   }
 
-  /** Reads the pins. Throws a UsageError. `folder` is where the key of the first use is kept. */
+  /** Reads the pins. Throws a UsageError or a DamagedFileError. `folder` is where the key of the first use is kept. */
   static async open(service: string, folder: string, pins: Pins): Promise<Trust> {
     const pinned = await readPinned(pins)
     if (pinned.length > 0) checkKeys(pinned)
+    else await readable(join(folder, KEPT), () => checkLines(join(folder, KEPT)))
     return new Trust(service, folder, pinned, await readIntroducedFiles(pins))
   }
 
@@ -107,7 +112,7 @@ export class Trust {
       // Without room for a lock the keys can still be read.
       if ((firstError(error) as NodeJS.ErrnoException).code !== 'ENOSPC') throw error
       const kept: PinnedKey[] = []
-      for await (const line of readLines<KeptKey>(join(this.#folder, 'keys.jsonl')))
+      for await (const line of readLines<KeptKey>(join(this.#folder, KEPT)))
         if (line.service === this.#service) kept.push({ key_id: line.key_id, pubkey_hex: line.pubkey_hex })
       return kept
     })
@@ -124,7 +129,7 @@ export class Trust {
     await mkdir(this.#folder, { recursive: true, mode: 0o700 })
     await using _lock = await waitForLock(join(this.#folder, 'keys.lock'))
     const kept: PinnedKey[] = []
-    await using file = await LogFile.open<KeptKey>(join(this.#folder, 'keys.jsonl'), (line) => {
+    await using file = await LogFile.open<KeptKey>(join(this.#folder, KEPT), (line) => {
       if (line.service === this.#service) kept.push({ key_id: line.key_id, pubkey_hex: line.pubkey_hex })
     })
     return await work(kept, file)

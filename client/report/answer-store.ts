@@ -24,8 +24,8 @@ export class KeptAnswers implements AnswerStore {
   readonly #oldest: number
   readonly #pages = new Map<string, Entry>()
 
-  /** Loads the recent answers of this service from `text`; a malformed text has none. */
-  constructor(text: string | null, service: string, now = Date.now(), keepDays = KEEP_DAYS) {
+  /** Loads the recent answers of this service from `text`. Throws a SyntaxError for a text that is of something else. */
+  constructor(text: string, service: string, now = Date.now(), keepDays = KEEP_DAYS) {
     this.#service = service
     this.#now = now
     this.#oldest = now - keepDays * 86_400_000
@@ -70,13 +70,14 @@ export class KeptAnswers implements AnswerStore {
   }
 }
 
-function readStored(text: string | null, service: string): Stored | null {
-  try {
-    const stored = JSON.parse(text ?? 'null') as Stored | null
-    return stored?.version === 1 && stored.service === service && typeof stored.pages === 'object' ? stored : null
-  } catch {
-    return null
-  }
+/** Null for an empty text, and for answers of another service or version. */
+function readStored(text: string, service: string): Stored | null {
+  if (text.trim() === '') return null
+  const stored = JSON.parse(text) as Partial<Stored> | null
+  if (typeof stored?.version !== 'number') throw new SyntaxError('it does not hold the answers of a check')
+  return stored.version === 1 && stored.service === service && typeof stored.pages === 'object'
+    ? (stored as Stored)
+    : null
 }
 
 function isEntry(entry: unknown): entry is Entry {

@@ -141,9 +141,14 @@ t.test('a report of 60 citations', async (t) => {
       expected.filter(({ status }) => /wrong|dead|unreadable/.test(status)).map(({ url }) => url.split('#')[0]),
     )
     t.equal((await reader.used()).pages - pages, wrongOrDead.size, 'only what did not hold is asked for again')
+    for (const text of ['', '{"version":0}']) {
+      writeFileSync(path('cache.json'), text)
+      t.same(statuses((await check('report.md', '--cache', path('cache.json'), '--json')).stdout), expected)
+      t.equal(JSON.parse(readFileSync(path('cache.json'), 'utf8')).version, 1)
+    }
     writeFileSync(path('cache.json'), 'no json')
-    t.same(statuses((await check('report.md', '--cache', path('cache.json'), '--json')).stdout), expected)
-    t.equal(JSON.parse(readFileSync(path('cache.json'), 'utf8')).version, 1)
+    t.match(await check('report.md', '--cache', path('cache.json')), { code: 2, stderr: /Cannot use \S+cache\.json: / })
+    t.equal(readFileSync(path('cache.json'), 'utf8'), 'no json', 'a file of something else is not replaced')
   })
 
   await t.test('--fix replaces misquotations, and nothing else', async (t) => {

@@ -1,10 +1,11 @@
 // What holds for the arguments of every command: what is wrong with one is found before the service is asked, is named, and ends with 2.
+import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import t from 'tap'
 import { countersign } from './command-line.ts'
-import { argumentsOf, CALLS, type Call, COMMANDS, makeFiles } from './every-command.ts'
+import { argumentsOf, CALLS, type Call, COMMANDS, makeFiles, READ_OPTIONS } from './every-command.ts'
 
 const folder = await makeFiles(t)
 let asked = 0
@@ -24,8 +25,10 @@ async function refused(call: Pick<Call, 'args'>, more: string[] = []) {
 }
 
 /** These are made where they are not there. */
-const MADE = new Set(['@/journal', '@/out'])
+const MADE = new Set(['@/journal', '@/out', '@/verdicts'])
 const MADE_BY_OPTION = new Set(['--journal', '--verdicts', '--weights'])
+/** These are read and written. */
+const CONTINUED = new Set(['budget-file', 'cache'])
 /** Needs another option, and says so. */
 const NEEDS_ANOTHER = new Set(['--timestamp-ca', '--verdicts', '--weights', '--budget-file', '--wallet'])
 
@@ -64,6 +67,76 @@ t.test('a file of an option', async (t) => {
         t.ok(stderr.includes(bad), `${name}\n${stderr}`)
       }
     }
+})
+
+/** Words and options that take any bytes, or any text. */
+const ANY_BYTES = new Set(['receipt create @/claims.csv', 'receipt create --file', 'journal put @/claims.csv'])
+const ANY_TEXT = new Set([...ANY_BYTES, 'check @/report.md'])
+
+/** What the options that read a file need beside them. */
+const BESIDE: Record<string, readonly string[]> = {
+  check: ['--verify', '--yes', '--budget', '1', '--wallet', '@/wallet.key', '--verdicts', '@/verdicts'],
+  buy: ['--budget', '1'],
+}
+
+t.test('a file with other contents', async (t) => {
+  const contents: [bytes: Buffer, any: Set<string>][] = [
+    [Buffer.from([0xff, 0x00, 0xfe, 0x0a]), ANY_BYTES],
+    [Buffer.from('{"a":1}\n'), ANY_TEXT],
+    [Buffer.from('something else'), ANY_TEXT],
+  ]
+  const readers = CALLS.filter(({ name, asks }) => asks || name === 'mcp').flatMap((call) => {
+    const beside = BESIDE[call.name] ?? []
+    const whole = { name: call.name, args: [...call.args, ...beside] }
+    const words = whole.args.flatMap((word, i) =>
+      word.startsWith('@/') && !MADE.has(word)
+        ? [{ name: `${call.name} ${word}`, args: whole.args.with(i, '@/odd') }]
+        : [],
+    )
+    const options = Object.entries(COMMANDS.get(call.name)?.options ?? {}).filter(
+      ([option, { value }]) =>
+        value?.endsWith('FILE') &&
+        !whole.args.includes(`--${option}`) &&
+        (READ_OPTIONS.has(option) || CONTINUED.has(option)),
+    )
+    return [
+      ...words,
+      ...options.map(([option]) => ({
+        name: `${call.name} --${option}`,
+        args: [...whole.args, `--${option}`, '@/odd'],
+      })),
+    ]
+  })
+  t.ok(readers.length > 60, `${readers.length}`)
+  for (const [bytes, any] of contents)
+    for (const { name, args } of readers) {
+      if (any.has(name)) continue
+      writeFileSync(join(folder, 'odd'), bytes, { mode: 0o600 })
+      const { code, stdout, stderr } = await refused({ args })
+      t.same([code, stdout, asked], [2, '', 0], `${name}: ${bytes}\n${stderr}`)
+      if (name.includes('--')) t.ok(stderr.includes(join(folder, 'odd')), `${name}\n${stderr}`)
+      t.same(readFileSync(join(folder, 'odd')), bytes, name)
+    }
+})
+
+t.test('a folder with a damaged file', async (t) => {
+  const argsOf = (name: string) => CALLS.find((call) => call.name === name)?.args ?? []
+  for (const [args, damaged] of [
+    [argsOf('buy'), 'journal/keys.jsonl'],
+    [argsOf('mcp'), 'journal/keys.jsonl'],
+    [[...argsOf('batch'), '--resume'], 'out/journal.jsonl'],
+    [[...argsOf('batch'), '--resume'], 'out/results.jsonl'],
+    [[...argsOf('batch'), '--retry-errors'], 'out/errors.jsonl'],
+  ] as const) {
+    const [name = ''] = damaged.split('/')
+    mkdirSync(join(folder, name))
+    if (name === 'out') writeFileSync(join(folder, 'out/journal.jsonl'), '{"type":"batch","version":1}\n')
+    writeFileSync(join(folder, damaged), 'something else\n')
+    const { code, stdout, stderr } = await refused({ args })
+    t.same([code, stdout, asked], [2, '', 0], `${args.join(' ')}\n${stderr}`)
+    t.match(stderr, `${join(folder, damaged)}, line 1: this is no JSON object.`)
+    rmSync(join(folder, name), { recursive: true })
+  }
 })
 
 t.test('an address that is none', async (t) => {

@@ -8,6 +8,7 @@ import { FORMATS, type Format, formatOf } from '../../batch/formats.ts'
 import { costOf, groupByPage, type Item, itemsOf, rowsOf } from '../../batch/groups.ts'
 import { Journal } from '../../batch/journal.ts'
 import { lock } from '../../batch/lock.ts'
+import { checkLines } from '../../batch/log-file.ts'
 import { Opened } from '../../batch/opened.ts'
 import { type ErrorLine, isRetried, OutputFiles } from '../../batch/output-files.ts'
 import { readRows } from '../../batch/rows.ts'
@@ -17,13 +18,14 @@ import {
   askTermsOfRow,
   budgetOf,
   buyRows,
+  checkBudgetFile,
   countWithTwins,
   explained,
   ownAddress,
   settleAccounts,
 } from '../buy/buying.ts'
 import { confirm } from '../confirm.ts'
-import { checkFolder, checkReplaceable, diskFault, isOfDisk, readInput } from '../files.ts'
+import { checkFolder, diskFault, isOfDisk, readInput } from '../files.ts'
 import { firstError, note } from '../output.ts'
 import { openClient } from '../patience.ts'
 import { serviceUrl } from '../toolkit.ts'
@@ -139,10 +141,13 @@ async function run(file: string, options: BatchOptions): Promise<number> {
 /** Throws a UsageError where the batch could not be written, or could not be begun or continued there. */
 async function checkOutputs(out: string, budgetFile: string | undefined, goesOn: boolean): Promise<void> {
   await checkFolder(out)
-  await checkReplaceable(budgetFile)
+  await checkBudgetFile(budgetFile)
   const hasJournal = await exists(join(out, 'journal.jsonl'))
   if (goesOn && !hasJournal) throw new UsageError(`There is no batch in ${out} to go on with.`)
-  if (goesOn) return
+  if (goesOn) {
+    for (const name of ['journal.jsonl', 'results.jsonl', 'errors.jsonl']) await checkLines(join(out, name))
+    return
+  }
   if (hasJournal) throw new UsageError(`${out} has a batch already: --resume goes on with it.`)
   // Rows that another batch has bought would count as bought by this one.
   for (const name of ['results.jsonl', 'errors.jsonl'])

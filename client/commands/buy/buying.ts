@@ -1,7 +1,7 @@
 // Shared by the commands that buy: the terms that a service asks for, the accounts after a crash, and which failures are wrong
 // usage.
 import { UsageError } from '../../arguments.ts'
-import type { Budget } from '../../batch/budget.ts'
+import { type Budget, checkBudget } from '../../batch/budget.ts'
 import { Buyer, pinTerms, TermsError } from '../../batch/buyer.ts'
 import { type Item, rowsOf } from '../../batch/groups.ts'
 import { type Journal, JournalError } from '../../batch/journal.ts'
@@ -18,6 +18,7 @@ import { systemClock } from '../../clock.ts'
 import type { Capabilities } from '../../operations/discovery.ts'
 import type { Terms, Wallet } from '../../wallet.ts'
 import { counted, openProgress } from '../batch/report.ts'
+import { checkReplaceable, readable } from '../files.ts'
 import { firstError } from '../output.ts'
 import { openClient } from '../patience.ts'
 import { endAtSignals, stopAtSignals } from '../signals.ts'
@@ -54,6 +55,15 @@ export function budgetOf(text: string | undefined): bigint {
   const atoms = parseUsd(text)
   if (atoms === null) throw new UsageError(`--budget ${text} is not an amount of dollars, such as 6.00.`)
   return atoms
+}
+
+/** Throws a UsageError for a file in which a budget cannot be kept, or which holds something else. There need be none. */
+export async function checkBudgetFile(path: string | undefined): Promise<void> {
+  await checkReplaceable(path)
+  if (path === undefined) return
+  await readable(path, () => checkBudget(path)).catch((cause: Error) => {
+    throw new UsageError(cause.message, { cause })
+  })
 }
 
 /** The terms of the first question that the service names terms for, checked. Pays nothing. */

@@ -16,7 +16,7 @@ import { readMarkdown } from '../../report/markdown.ts'
 import { type Outcome, place } from '../../report/outcome.ts'
 import { askPages } from '../../report/pages.ts'
 import { Lines, type Report, UnreadableReportError } from '../../report/report.ts'
-import { budgetOf } from '../buy/buying.ts'
+import { budgetOf, checkBudgetFile } from '../buy/buying.ts'
 import { confirm } from '../confirm.ts'
 import {
   checkFolder,
@@ -33,7 +33,7 @@ import { openClient, patienceWith } from '../patience.ts'
 import { readApiKey, serviceUrl } from '../toolkit.ts'
 import { readWallet } from '../wallet-file.ts'
 import { fillCheckPage, readCheckPage } from './page.ts'
-import { verifyCitations } from './verdicts.ts'
+import { checkVerdicts, verifyCitations } from './verdicts.ts'
 
 export type CheckFormat = 'text' | 'json' | 'sarif' | 'junit'
 
@@ -129,11 +129,14 @@ async function openPurse(options: CheckOptions) {
 
 /** Throws a UsageError for a file or folder that could not be written. */
 async function checkOutputs(file: string, options: CheckOptions): Promise<void> {
-  const { output, html, summary, cache, fix, verify, verdicts, 'budget-file': budgetFile } = options
+  const { output, html, summary, cache, fix, service, verify, verdicts, 'budget-file': budgetFile } = options
   await checkWritable(output, html, summary)
   const report = fix ? await realpath(file).catch(() => file) : undefined
-  await checkReplaceable(cache, report, budgetFile)
-  if (verify) await checkFolder(verdicts)
+  await checkReplaceable(cache, report)
+  await checkBudgetFile(budgetFile)
+  if (!verify) return
+  await checkFolder(verdicts)
+  await checkVerdicts(verdicts, serviceUrl(service))
 }
 
 /** A path within the working folder as it is from there, which programs that read the outcome can follow. */
@@ -168,7 +171,7 @@ async function askService(
   { service, cache, clock }: { service: string; cache: string | undefined; clock: Clock },
 ): Promise<{ judged: Judged[]; pages: number }> {
   const wanted = wantedOf(citations)
-  const store = cache === undefined ? undefined : new KeptAnswers(await readCache(cache), service)
+  const store = cache === undefined ? undefined : await readCache(cache, service)
   const isTerminal = process.stderr.isTTY
   const onProgress = (done: number, all: number) => {
     if (isTerminal) note(`\r\x1b[K${progressBar(done, all, 24)} pages${done === all ? '\r\x1b[K' : ''}`)
@@ -183,11 +186,12 @@ async function askService(
   return { judged: judge(citations, answers), pages: wanted.size }
 }
 
-/** Null where there is no such file yet. */
-function readCache(file: string): Promise<string | null> {
-  return readable(file, () =>
-    readFile(file, 'utf8').catch((error) => (error.code === 'ENOENT' ? null : Promise.reject(error))),
-  )
+/** Throws a UsageError for a file with other contents, which is not replaced. There need be none. */
+function readCache(file: string, service: string): Promise<KeptAnswers> {
+  return readable(file, async () => {
+    const text = await readFile(file, 'utf8').catch((error) => (error.code === 'ENOENT' ? '' : Promise.reject(error)))
+    return new KeptAnswers(text, service)
+  })
 }
 
 interface WriteOptions {

@@ -47,6 +47,11 @@ export interface Verified {
   isInterrupted: boolean
 }
 
+/** Throws a UsageError where the verdicts of earlier runs cannot be read. */
+export async function checkVerdicts(folder: string, service: string): Promise<void> {
+  await explained(() => readKnown(join(folder, digest(service))))
+}
+
 /** Prints what is left and what it costs, asks, buys, and adds the verdicts to the citations. Throws a UsageError. */
 export function verifyCitations(judged: readonly Judged[], options: VerdictOptions): Promise<Verified> {
   return explained(() => verify(judged, options))
