@@ -3,6 +3,11 @@
 import { type ParseArgsConfig, parseArgs } from 'node:util'
 import { UsageError } from '../arguments.ts'
 import { print, UNWRITTEN } from './output.ts'
+import { INTERRUPTED } from './signals.ts'
+
+/** Every exit status of the program. The table in client/README.md says what each means. */
+export const EXIT_STATUSES = [0, 1, 2, 3, 4, 5, 6, UNWRITTEN, INTERRUPTED] as const
+export type ExitStatus = (typeof EXIT_STATUSES)[number]
 
 export interface Option {
   type: 'string' | 'boolean'
@@ -39,12 +44,12 @@ export interface CommandDefinition<O extends OptionTable> {
   /** False where there is no `--json` but one of its own. */
   json?: false
   /** Returns the exit status: 0 good, 1 bad or refused. Throws a UsageError for wrong usage. */
-  run(operands: string[], options: Values<O>): Promise<number>
+  run(operands: string[], options: Values<O>): Promise<ExitStatus>
 }
 
 /** A command whose options' types are known to its `run` alone. */
 export interface SingleCommand extends Omit<CommandDefinition<OptionTable>, 'run'> {
-  start(operands: string[], options: object): Promise<number>
+  start(operands: string[], options: object): Promise<ExitStatus>
 }
 
 /** Commands under a common first word, as `wallet new` and `wallet address`. */
@@ -75,7 +80,7 @@ export function command<const O extends OptionTable>({ run, ...rest }: CommandDe
  * Runs the command that the arguments name, or prints its help. `name` is what was typed before the arguments. Returns the
  * exit status. Throws a UsageError, and what the command throws.
  */
-export async function start(name: string, chosen: Command, args: readonly string[]): Promise<number> {
+export async function start(name: string, chosen: Command, args: readonly string[]): Promise<ExitStatus> {
   if (!('commands' in chosen)) return startSingle(name, chosen, args)
   const [word, ...rest] = args
   if (word === '--help' || word === '-h') return print(helpOf(name, chosen))
@@ -90,7 +95,7 @@ export async function start(name: string, chosen: Command, args: readonly string
   return await start(`${name} ${word}`, next, rest)
 }
 
-function startSingle(name: string, single: SingleCommand, args: readonly string[]): Promise<number> {
+function startSingle(name: string, single: SingleCommand, args: readonly string[]): Promise<ExitStatus> {
   const { values, positionals } = read(name, single, args)
   if (values.help) return Promise.resolve(print(helpOf(name, single)))
   const required = single.operands.filter((operand) => !operand.startsWith('['))

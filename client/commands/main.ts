@@ -5,7 +5,7 @@ import { buy } from './buy/buy.ts'
 import { check } from './check/check.ts'
 import { citation } from './citation.ts'
 import { cite } from './cite.ts'
-import { type CommandGroup, start } from './command.ts'
+import { type CommandGroup, type ExitStatus, start } from './command.ts'
 import { exportChain } from './export.ts'
 import { journal } from './journal.ts'
 import { lease } from './lease.ts'
@@ -53,11 +53,12 @@ export const countersign: CommandGroup = {
     'countersign check report.md --service https://service.example --key key.txt',
     'countersign export https://service.example chain.jsonl && countersign verify chain.jsonl --keys keys.json',
   ],
-  exitStatus: '0 good, 1 bad or refused, 2 wrong usage; watch: 1 an alarm, 3 the service could not be asked.',
+  exitStatus:
+    '0 good, 1 bad or refused, 2 wrong usage; watch, buy, batch, check and mcp have more, which their help names.',
 }
 
 /** Runs the command that the arguments name, on the streams of this process. Returns the exit status, and throws nothing. */
-export async function main(args: string[]): Promise<number> {
+export async function main(args: string[]): Promise<ExitStatus> {
   try {
     return await start('countersign', countersign, args)
   } catch (error) {

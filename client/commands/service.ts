@@ -92,7 +92,7 @@ export const ask = command({
   },
 })
 
-function printTerms(idempotencyKey: string, { requestId, paymentRequired }: CountersignError): number {
+function printTerms(idempotencyKey: string, { requestId, paymentRequired }: CountersignError): 0 {
   const terms = { idempotency_key: idempotencyKey, request_id: requestId, payment_required: paymentRequired }
   return print(json(terms))
 }

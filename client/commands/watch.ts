@@ -4,7 +4,7 @@ import { setTimeout as pause } from 'node:timers/promises'
 import { checkVerifierKey, readSeconds, readUrl, visible } from '../arguments.ts'
 import { ALARMS, checkAndKeep, type PinStore } from '../chain/watch.ts'
 import { type Countersign, CountersignError } from '../client.ts'
-import { command } from './command.ts'
+import { command, type ExitStatus } from './command.ts'
 import { checkReplaceable, readable, replaceFile, writeNew } from './files.ts'
 import { explain, isHeard, note, print } from './output.ts'
 import { openClient } from './patience.ts'
@@ -61,7 +61,7 @@ async function checkOnce(
   service: Countersign,
   store: PinStore,
   { vkey, json: asJson = false }: WatchOptions,
-): Promise<number> {
+): Promise<ExitStatus> {
   try {
     const { verdict, detail, seen } = await checkAndKeep(service, store, { vkey, signatureCheck })
     const at = new Date().toISOString()

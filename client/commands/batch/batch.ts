@@ -39,8 +39,8 @@ export const batch = command({
   ],
   exitStatus:
     '0 every row completed, 1 some rows failed or are left, or the disk became full, 2 wrong usage\n' +
-    '(also a file or folder that cannot be written) and nothing bought, 3 the budget is reached and the rest untouched,\n' +
-    '130 interrupted: --resume goes on.',
+    '(also a file that cannot be read or written), or the question was answered with no: nothing bought,\n' +
+    '3 the budget is reached and the rest untouched, 130 interrupted: --resume goes on.',
   options: OPTIONS,
   run: async ([file = ''], options) => (await import('./run.ts')).runBatch(file, options),
 })

@@ -7,7 +7,9 @@ import type { OutputFiles } from '../../batch/output-files.ts'
 import type { Row, Rows } from '../../batch/rows.ts'
 import type { Run } from '../../batch/run.ts'
 import type { Capabilities } from '../../operations/discovery.ts'
+import type { ExitStatus } from '../command.ts'
 import { json, note, print } from '../output.ts'
+import { INTERRUPTED } from '../signals.ts'
 
 interface Plan {
   /** The rows that are bought; the others ask the same as one of these. */
@@ -145,7 +147,7 @@ interface Ending {
   options: { json?: boolean; 'dry-run'?: boolean; out?: string }
 }
 
-export function report(run: Run, { files, budget, all, options }: Ending): number {
+export function report(run: Run, { files, budget, all, options }: Ending): ExitStatus {
   const { tally } = files
   const { stop, unfinished } = run
   // Rows that ask the same as one without an outcome are among them.
@@ -180,7 +182,7 @@ export function report(run: Run, { files, budget, all, options }: Ending): numbe
     const advice = adviceOf(run)
     if (advice) note(`${visible(advice)}\n`)
   }
-  if (stop?.kind === 'interrupted') return 130
+  if (stop?.kind === 'interrupted') return INTERRUPTED
   if (stop?.kind === 'budget') return 3
   return tally.failed > 0 || unfinished.length > 0 || stop ? 1 : 0
 }

@@ -24,6 +24,7 @@ import {
   ownAddress,
   settleAccounts,
 } from '../buy/buying.ts'
+import type { ExitStatus } from '../command.ts'
 import { confirm } from '../confirm.ts'
 import { checkFolder, diskFault, isOfDisk, readInput } from '../files.ts'
 import { firstError, note } from '../output.ts'
@@ -51,7 +52,7 @@ export interface BatchOptions {
 }
 
 /** Returns the exit status. Throws a UsageError, also for errors of the service before anything is paid. */
-export function runBatch(file: string, options: BatchOptions): Promise<number> {
+export function runBatch(file: string, options: BatchOptions): Promise<ExitStatus> {
   return explained(() =>
     run(file, options).catch((thrown: unknown) => {
       throw diskError(thrown, options.out) ?? thrown
@@ -68,7 +69,7 @@ function diskError(thrown: unknown, folder: string | undefined): Error | null {
   return new Error(`${diskFault(cause, folder)} ${words}`, { cause })
 }
 
-async function run(file: string, options: BatchOptions): Promise<number> {
+async function run(file: string, options: BatchOptions): Promise<ExitStatus> {
   const service = serviceUrl(options.service)
   const concurrency = countOf(options.concurrency)
   const rows = readRows(await readInput(file), formatFor(file, options.format))

@@ -5,6 +5,7 @@ import { claimsOf, FURTHER_CLAIM } from '../../batch/order.ts'
 import type { Bought, Ending, Question } from '../../batch/purchase.ts'
 import { citableResults } from '../../citation.ts'
 import { questionOf, tellMode } from '../batch/report.ts'
+import type { ExitStatus } from '../command.ts'
 import { confirm } from '../confirm.ts'
 import { fetchEvidence, isWithoutEvidence } from '../evidence.ts'
 import { checkReplaceable, diskFault, isOfDisk, replaceFile } from '../files.ts'
@@ -28,17 +29,17 @@ export interface BuyOptions extends PurseOptions {
 }
 
 /** Returns the exit status. Throws a UsageError. */
-export function runBuy(url: string, claims: readonly string[], options: BuyOptions): Promise<number> {
+export function runBuy(url: string, claims: readonly string[], options: BuyOptions): Promise<ExitStatus> {
   return explained(() => run(url, claims, options))
 }
 
-async function run(source_url: string, claims: readonly string[], options: BuyOptions): Promise<number> {
+async function run(source_url: string, claims: readonly string[], options: BuyOptions): Promise<ExitStatus> {
   const { expect = 'supports' } = options
   const question = askedBy(source_url, claims, options)
   const purse = await Purse.open(options)
   await checkReplaceable(options.out, options.evidence)
   using waiting = openWaiting()
-  let status = 0
+  let status: ExitStatus = 0
   let isShown = false
   const buying = purse.buy(
     question,
@@ -162,7 +163,7 @@ async function saveEvidence(
 }
 
 /** An unexpected error must not have the exit status of a verdict. */
-function showFault(error: unknown, isOpen: boolean, { journal, json: asJson }: BuyOptions): number {
+function showFault(error: unknown, isOpen: boolean, { journal, json: asJson }: BuyOptions): ExitStatus {
   const words = sentenceOf(error, journal)
   return isOpen
     ? tell(asJson, 'failed', `${words} The same command goes on, and pays nothing twice.`, 6)
@@ -235,7 +236,7 @@ interface ShowOptions extends BuyOptions {
 }
 
 /** Prints how the purchase ended. Returns the exit status. */
-function show(ending: Ending, proof: Proof | null, options: ShowOptions): number {
+function show(ending: Ending, proof: Proof | null, options: ShowOptions): ExitStatus {
   if (ending.kind === 'completed') {
     const { result, costUsd } = ending
     const found = proof ?? unproved('it was not examined')
@@ -271,7 +272,7 @@ function show(ending: Ending, proof: Proof | null, options: ShowOptions): number
   }
 }
 
-function tell(asJson: boolean | undefined, code: string, message: string, status = 1): number {
+function tell(asJson: boolean | undefined, code: string, message: string, status: ExitStatus = 1): ExitStatus {
   if (asJson) note(`${JSON.stringify({ error: { code, message } })}\n`)
   else note(`${visible(code)}: ${visible(message)}\n`)
   return status

@@ -17,6 +17,7 @@ import { type Outcome, place } from '../../report/outcome.ts'
 import { askPages } from '../../report/pages.ts'
 import { Lines, type Report, UnreadableReportError } from '../../report/report.ts'
 import { budgetOf, checkBudgetFile } from '../buy/buying.ts'
+import type { ExitStatus } from '../command.ts'
 import { confirm } from '../confirm.ts'
 import {
   checkFolder,
@@ -30,6 +31,7 @@ import {
 } from '../files.ts'
 import { explain, firstError, json, note, paint, print } from '../output.ts'
 import { openClient, patienceWith } from '../patience.ts'
+import { INTERRUPTED } from '../signals.ts'
 import { readApiKey, serviceUrl } from '../toolkit.ts'
 import { readWallet } from '../wallet-file.ts'
 import { fillCheckPage, readCheckPage } from './page.ts'
@@ -59,7 +61,7 @@ export interface CheckOptions {
 }
 
 /** Returns the exit status. Throws a UsageError. */
-export async function runCheck(file: string, options: CheckOptions): Promise<number> {
+export async function runCheck(file: string, options: CheckOptions): Promise<ExitStatus> {
   const { format } = options
   if (options.fix && file === '-') throw new UsageError('--fix changes a file; it cannot change standard input.')
   if (options.fix && !options.yes && !process.stdin.isTTY)
@@ -110,7 +112,7 @@ export async function runCheck(file: string, options: CheckOptions): Promise<num
   const left = countLeft(judged, corrected)
   if (corrected.length > 0) note(`${correctedWords(file, left)}\n`)
   for (const fault of faults) explain(new Error(fault), options.json ?? false)
-  if (verified?.isInterrupted) return 130
+  if (verified?.isInterrupted) return INTERRUPTED
   if (faults.length > 0) return 1
   return left === 0 ? 0 : 1
 }

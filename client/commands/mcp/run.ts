@@ -11,6 +11,7 @@ import { StdioServerTransport, serveStdio } from '@modelcontextprotocol/server/s
 import { UsageError } from '../../arguments.ts'
 import { CountersignError } from '../../client.ts'
 import { explained } from '../buy/buying.ts'
+import type { ExitStatus } from '../command.ts'
 import { fromEnvironment } from '../environment.ts'
 import { print } from '../output.ts'
 import { Purse, type PurseOptions } from '../purchasing.ts'
@@ -27,11 +28,11 @@ export interface McpOptions extends PurseOptions {
 }
 
 /** Serves until the host closes standard input. Returns the exit status. Throws a UsageError. */
-export function runMcp(options: McpOptions): Promise<number> {
+export function runMcp(options: McpOptions): Promise<ExitStatus> {
   return explained(() => run(options))
 }
 
-async function run(options: McpOptions): Promise<number> {
+async function run(options: McpOptions): Promise<ExitStatus> {
   const service = serviceUrl(options.service)
   const hasWallet = (options.wallet ?? fromEnvironment('COUNTERSIGN_WALLET')) !== undefined
   if (hasWallet && options.budget === undefined)
