@@ -33,6 +33,15 @@ export function readRows(bytes: Uint8Array, format: Format): Rows {
   const ids = new Set(named)
   const lineOf = new Map<string, number>()
   const taken = new Set<string>()
+  /** By name: the numbers below it are taken. */
+  const nextOf = new Map<string, number>()
+  /** `name-2`, `name-3` and so on: the first that is not taken. */
+  const unusedOf = (name: string) => {
+    let times = nextOf.get(name) ?? 2
+    while (taken.has(`${name}-${times}`) || ids.has(`${name}-${times}`)) times++
+    nextOf.set(name, times + 1)
+    return `${name}-${times}`
+  }
   for (const [index, { line, value, fault }] of found.entries()) {
     const cells = value ?? {}
     const [source_url, claim] = [textOf(cells.source_url).trim(), textOf(cells.claim)]
@@ -42,8 +51,7 @@ export function readRows(bytes: Uint8Array, format: Format): Rows {
     const digest = createHash('sha256').update(JSON.stringify([source_url, claim, cells.max_age_seconds ?? null]))
     const name = given || `row-${digest.digest('hex').slice(0, 16)}`
     // Equal rows without ids are separate rows. Two rows with one id would share a line of the results.
-    const id =
-      earlier === undefined && !taken.has(name) ? name : unusedOf(name, (one) => taken.has(one) || ids.has(one))
+    const id = earlier === undefined && !taken.has(name) ? name : unusedOf(name)
     taken.add(id)
     const reason =
       fault ??
@@ -66,13 +74,6 @@ interface Found {
   value: Record<string, unknown> | null
   /** Why the line as a whole is no row. */
   fault?: string
-}
-
-/** `name-2`, `name-3` and so on: the first that is not taken. */
-function unusedOf(name: string, isTaken: (id: string) => boolean): string {
-  let times = 2
-  while (isTaken(`${name}-${times}`)) times++
-  return `${name}-${times}`
 }
 
 function decode(bytes: Uint8Array): string {
@@ -104,7 +105,7 @@ function readTable(given: string, delimiter: string): Found[] {
   const names = header.record.map((name) => name.trim().toLowerCase())
   for (const name of ['source_url', 'claim'])
     if (!names.includes(name))
-      throw new UsageError(`The first line must name the columns, and there is no column ${name}: ${names.join(', ')}.`)
+      throw new UsageError(`The first line must name the columns, and there is no column ${name}: ${listOf(names)}`)
   for (const name of COLUMNS)
     if (names.indexOf(name) !== names.lastIndexOf(name)) throw new UsageError(`There are two columns ${name}.`)
   return rest.map(({ record, raw, info }) => ({
@@ -116,6 +117,15 @@ function readTable(given: string, delimiter: string): Found[] {
     }),
   }))
 }
+
+function listOf(names: readonly string[]): string {
+  const letters = [...names.join(', ')]
+  const list = letters.slice(0, MAX_SHOWN).join('') + (letters.length > MAX_SHOWN ? '…' : '')
+  const isDivided = names.length === 1 && list.includes(';')
+  return `${list}.${isDivided ? ' Are the cells separated by semicolons? Commas are needed.' : ''}`
+}
+
+const MAX_SHOWN = 200
 
 function readJsonLines(text: string): Found[] {
   return text

@@ -153,6 +153,11 @@ t.test('files that are not a batch', async (t) => {
   refused('source_url,claim\n', /no rows/)
   refused(Buffer.from([0xff, 0xfe, 0x69, 0x00]), /not UTF-8/)
   refused(`id,url,claim\na,${URL},c\n`, /no column source_url: id, url, claim/)
+  refused(
+    `source_url;claim\n${URL};c\n`,
+    /source_url;claim\. Are the cells separated by semicolons\? Commas are needed\.$/,
+  )
+  refused(`${'\u{1f6a2}'.repeat(100_000)}\n`, /no column source_url: (\u{1f6a2}){200}…\.$/u)
   refused(`source_url,claim,CLAIM\n${URL},a,b\n`, /two columns claim/)
   refused(`source_url,claim\n${URL},"never closed\n`, /cannot be read as CSV: Quote Not Closed/)
 })
@@ -163,5 +168,16 @@ t.test('ten thousand rows are read in less than five seconds of the processor', 
   const { usable } = read(`source_url,claim\n${text.join('\n')}`)
   t.equal(usable.length, 10_000)
   t.equal(usable.at(-1)?.line, 20_000)
+  t.ok(process.cpuUsage(started).user < 5_000_000)
+})
+
+t.test('so are ten thousand rows that are all the same, with an id or without one', async (t) => {
+  const started = process.cpuUsage()
+  const ids = ['', 'X'].map((id) => {
+    const { usable, unusable } = read(`id,source_url,claim\n${`${id},${URL},one\n`.repeat(10_000)}`)
+    return [...usable, ...unusable].map((row) => row.id)
+  })
+  for (const all of ids) t.equal(new Set(all).size, 10_000)
+  t.equal(ids[1]?.at(-1), 'X-10000')
   t.ok(process.cpuUsage(started).user < 5_000_000)
 })
