@@ -126,7 +126,7 @@ t.test('the statement says what was captured, by what, the digests, the steps an
     result.evidence[0].quote,
     result.receipt.attestation.receipt_hash,
     result.methodology_version,
-    'text-3+parse5-8.1.1',
+    'text-4+parse5-8.1.1',
     '`countersign 0.1.0`, Node ',
     'log.test/receipts',
     '902(13)',

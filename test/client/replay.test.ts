@@ -139,7 +139,7 @@ t.test('another version of the extraction is said, and is no forgery', async (t)
   t.same([same.ok, same.failed, same.unchecked], [true, [], []])
   t.match(
     same.detail('page_text'),
-    /^read by text-3.*, and the manifest names retrieval-1\+text-2.*: the text is the same$/,
+    /^read by text-4.*, and the manifest names retrieval-1\+text-2.*: the text is the same$/,
   )
 
   const another = await replay(

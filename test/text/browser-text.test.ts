@@ -2,6 +2,7 @@ import t from 'tap'
 import { Lines } from '../../workers/text/page/lines.ts'
 import { addVisibleText } from '../../workers/text/page/visible-text.ts'
 import { noBrowser, sharedBrowser, visit } from '../browser.ts'
+import { elementsWithWord } from './foreign-elements.ts'
 import { shownPages } from './shown-pages.ts'
 
 function visible(html: string) {
@@ -31,6 +32,18 @@ t.test('Chromium shows the same', { skip: noBrowser }, async (t) => {
         t.equal(plain(await page.evaluate('document.body.innerText')), text, html)
       }
     })
+  }
+})
+
+t.test('of every element Chromium shows what is read of it', { skip: noBrowser }, async (t) => {
+  const browser = await sharedBrowser()
+  await using view = await visit(browser, 'about:blank')
+  const { page } = view
+  await page.route('**/*', (route) => route.abort())
+  for (const html of elementsWithWord) {
+    await page.setContent(html, { waitUntil: 'load' })
+    const shown = String(await page.evaluate('document.body.innerText'))
+    t.equal(visible(html).includes('WORD'), shown.includes('WORD'), html)
   }
 })
 

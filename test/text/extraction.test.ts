@@ -173,6 +173,6 @@ t.test('the procedure names the versions that are installed', async (t) => {
     const file = new URL(`../../node_modules/${name}/package.json`, import.meta.url)
     return JSON.parse(readFileSync(file, 'utf8')).version
   }
-  t.equal(TEXT_PROCEDURE, `text-3+parse5-${version('parse5')}+bytes-${version('@exodus/bytes')}`)
+  t.equal(TEXT_PROCEDURE, `text-4+parse5-${version('parse5')}+bytes-${version('@exodus/bytes')}`)
   t.ok(TEXT_PROCEDURE.length <= 80)
 })

@@ -168,6 +168,9 @@ t.test('text hidden by markup is left out and counted', async (t) => {
     ['a<p style="display:none !important;display:block">bcd', 'a', 3],
     ['a<p style="content:\'/*\';display:none">bcd', 'a', 3],
     ['a<p style="opacity:0">b', 'a\n\nb', 0],
+    ['a<svg><text>b<g>cde</g></text></svg>', 'a\nb', 3],
+    ['a<math><mrow>bcd</mrow></math>', 'a', 3],
+    ['<svg><switch><text systemLanguage=de>a</text><text>b</text><text>c</text></switch></svg>', 'a\nb', 1],
     ['<body hidden>a', 'a', 0],
     ['<html style="visibility:hidden"><p>a', 'a', 0],
   ] as const) {

@@ -5,4 +5,4 @@
  * With the versions that can change its result. Same bytes, same content type, same name: same text. A change of a rule
  * of normalization counts the first number up.
  */
-export const TEXT_PROCEDURE = 'text-3+parse5-8.1.1+bytes-1.16.0'
+export const TEXT_PROCEDURE = 'text-4+parse5-8.1.1+bytes-1.16.0'

@@ -37,6 +37,12 @@ export const OBSERVATION: readonly (readonly Place[])[] = [
         'As text-2, but the work that style sheets may cost is counted, and beyond a budget rules are passed over, which ' +
         'style_passed_over says; a page with more than 1,000,000 attributes is refused.',
     },
+    {
+      form: /^text-4$/,
+      meaning:
+        'As text-3, but of SVG, MathML and lists of options only those characters that browsers draw: what else these elements ' +
+        'hold, or their attributes hide, is left out.',
+    },
   ],
   [{ form: /^parse5-\d+(\.\d+){2}$/, meaning: 'Version of the HTML parser.' }],
   [{ form: /^bytes-\d+(\.\d+){2}$/, meaning: 'Version of the library that decodes charsets.' }],

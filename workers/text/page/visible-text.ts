@@ -7,6 +7,7 @@ import type { Display, Style, WhiteSpace } from '../style/css-declarations.ts'
 import { openStyles } from '../style/style.ts'
 import { readStylesheet } from '../style/stylesheet.ts'
 import { displayOf, isDropped, isPreformatted, isReplaced } from './elements.ts'
+import { type Draws, drawsOf, firstAlone, isConditional, isPhantom, isSvg } from './foreign.ts'
 import type { Lines } from './lines.ts'
 import { parsePage } from './markup.ts'
 
@@ -39,12 +40,17 @@ export function addVisibleText(
       if (node.data.length <= pieceLength) hidden.length += addText(markCharacters(node.data, unseen), frame, lines)
       else
         for (const piece of piecesOf(node.data)) hidden.length += addText(markCharacters(piece, unseen), frame, lines)
-    } else if ('attribs' in node && !isDropped(node.name) && !isReplaced(node)) {
+    } else if ('attribs' in node) {
+      const passedBy = isPassedBy(node, frame)
+      if (isDropped(node.name) || isReplaced(node)) continue
       open.push(frame)
-      frame = enter(node, frame.hidden ? {} : styleOf(node), frame, lines)
+      const style = frame.hidden ? {} : passedBy === 'always' ? none : styleOf(node, passedBy !== null)
+      frame = enter(node, style, frame, lines)
     }
   }
 }
+
+const none: Style = Object.freeze({ display: 'none' })
 
 /** An element that has begun and not ended. */
 interface Frame {
@@ -58,8 +64,11 @@ interface Frame {
   visible: boolean
   blocksInside: boolean
   whiteSpace: WhiteSpace
-  /** In SVG, characters are drawn inside of text elements only. */
-  drawsText: boolean
+  draws: Draws
+  /** Which of its children are shown is decided by their order. */
+  firstAlone: ReturnType<typeof firstAlone>
+  /** Whether the first of these children has come. */
+  hasFirst: boolean
   box: ReturnType<Lines['beginBox']> | null
 }
 
@@ -71,16 +80,17 @@ const outermost = (document: Document): Frame => ({
   visible: true,
   blocksInside: false,
   whiteSpace: 'collapse',
-  drawsText: true,
+  draws: 'all',
+  firstAlone: null,
+  hasFirst: false,
   box: null,
 })
 
 const first = (parent: Document | Element) => (parent.children[0] as ChildNode | undefined) ?? null
 
 /** Returns the length of the hidden text. */
-function addText(text: string, { display, hidden, visible, whiteSpace, drawsText }: Frame, lines: Lines): number {
-  if (!drawsText) return 0
-  if (hidden || !visible) return text.trim().length
+function addText(text: string, { display, hidden, visible, whiteSpace, draws }: Frame, lines: Lines): number {
+  if (hidden || !visible || draws === 'elements') return text.trim().length
   if (whiteSpace === 'collapse') lines.text(text)
   // Between the parts of a table no text is laid out, not even blanks that are kept.
   else if (!tableParts.has(display) || text.trim() !== '') lines.preformatted(text, whiteSpace)
@@ -89,30 +99,44 @@ function addText(text: string, { display, hidden, visible, whiteSpace, drawsText
 
 const tableParts: ReadonlySet<Display> = new Set(['table', 'group', 'row'])
 
+/** Whether the child is not shown because of those before it. */
+function isPassedBy(element: Element, frame: Frame): Frame['firstAlone'] {
+  const { firstAlone, hasFirst } = frame
+  if (!firstAlone) return null
+  if (hasFirst) return firstAlone
+  frame.hasFirst = firstAlone === 'by default' || !isConditional(element)
+  return null
+}
+
 function enter(element: Element, style: Style, outer: Frame, lines: Lines): Frame {
   const { name } = element
   const display = displayIn(outer, element, style)
+  const draws = drawsOf(element, style, outer.draws)
   const frame: Frame = {
     name,
     next: first(element),
     display,
-    hidden: outer.hidden || display === 'none' || (style.contentHidden === true && boxes.has(display)),
-    visible: style.visible ?? outer.visible,
+    hidden:
+      outer.hidden || draws === 'nothing' || display === 'none' || (style.contentHidden === true && boxes.has(display)),
+    visible: isPhantom(element) && !('visible' in style) ? false : (style.visible ?? outer.visible),
     blocksInside: takesAfter.has(style.display) ? outer.blocksInside : (style.blocksInside ?? false),
     whiteSpace: whiteSpaceIn(outer, name, style),
-    drawsText: drawsText(element, outer),
+    draws,
+    firstAlone: firstAlone(element),
+    hasFirst: false,
     box: null,
   }
   if (!frame.hidden) begin(frame, lines)
   return frame
 }
 
-function displayIn(outer: Frame, { name, namespace }: Element, style: Style): Display {
+function displayIn(outer: Frame, element: Element, style: Style): Display {
+  const { name } = element
   if (style.display === 'contents') return 'inline'
   const said = style.display === 'inherit' ? outer.display : style.display
   const display = said && said !== 'default' ? said : displayOf(name)
   if (display === 'break' || display === 'none') return display
-  const isBlock = outer.blocksInside || style.floats || style.positioned || (name === 'text' && namespace === svg)
+  const isBlock = outer.blocksInside || style.floats || style.positioned || (name === 'text' && isSvg(element))
   return isBlock && display !== 'table' ? 'block' : display
 }
 
@@ -126,14 +150,6 @@ function whiteSpaceIn(outer: Frame, name: string, { whiteSpace }: Style): WhiteS
   if (whiteSpace === 'inherit') return outer.whiteSpace
   return whiteSpace ?? (isPreformatted(name) ? 'keep' : outer.whiteSpace)
 }
-
-function drawsText({ name, namespace }: Element, outer: Frame) {
-  if (namespace !== svg) return outer.drawsText
-  if (name === 'svg') return false
-  return outer.drawsText || name === 'text' || name === 'foreignObject'
-}
-
-const svg = 'http://www.w3.org/2000/svg'
 
 function begin(frame: Frame, lines: Lines) {
   const { name, display } = frame
