@@ -103,7 +103,7 @@ async function writeSynced(path: string, bytes: Uint8Array | string, mode: numbe
 }
 
 /**
- * Throws a UsageError if one of the files could not be replaced, or a budget could not be kept in it. Nothing is left of the check.
+ * Throws a UsageError if one of the files could not be replaced. Nothing is left of the check.
  * A command that may pay calls this, or one of the three below, for each file before it pays.
  */
 export function checkReplaceable(...paths: (string | undefined)[]): Promise<void> {

@@ -1,7 +1,8 @@
 // What happens to a purchase whose files cannot be written: a path that cannot be used is found before anything is paid, and what was
 // paid for is shown even if a disk becomes full afterwards.
 import { existsSync, mkdirSync, readdirSync, symlinkSync, writeFileSync } from 'node:fs'
-import { type FileHandle, open } from 'node:fs/promises'
+import fs, { type FileHandle, open } from 'node:fs/promises'
+import { syncBuiltinESMExports } from 'node:module'
 import { join } from 'node:path'
 import t, { type Test } from 'tap'
 import type { SingleCommand } from '../../client/commands/command.ts'
@@ -188,16 +189,17 @@ t.test('check', async (t) => {
   })
 })
 
+const PAYING = {
+  buy: [page, 'x', '--yes', '--journal', path('journal')],
+  batch: [path('claims.csv'), '--yes', '--out', path('out')],
+  check: [path('file'), '--verify', '--yes', '--verdicts', path('verdicts')],
+  mcp: ['--journal', path('journal')],
+}
+
 t.test('each option of a command that may pay that names a file or folder is tried, or only read', async (t) => {
   writeFileSync(path('key.txt'), 'ctk_key', { mode: 0o600 })
   writeFileSync(path('claims.csv'), `source_url,claim\n${page},x\n`)
-  const operands = {
-    buy: [page, 'x', '--yes', '--journal', path('journal')],
-    batch: [path('claims.csv'), '--yes', '--out', path('out')],
-    check: [path('file'), '--verify', '--yes', '--verdicts', path('verdicts')],
-    mcp: ['--journal', path('journal')],
-  }
-  for (const [name, given] of Object.entries(operands)) {
+  for (const [name, given] of Object.entries(PAYING)) {
     const { options } = all.commands[name] as SingleCommand
     const written = Object.entries(options).filter(
       ([option, { value }]) => /FILE|DIR/.test(value ?? '') && !READ_OPTIONS.has(option),
@@ -212,6 +214,30 @@ t.test('each option of a command that may pay that names a file or folder is tri
     }
   }
   t.ok(gateway.received.every(({ method }) => method === 'GET'))
+})
+
+t.test('a budget file that can be read and not written is found before the service is asked', async (t) => {
+  const { open: ours } = fs
+  const locked = path('locked.jsonl')
+  writeFileSync(locked, '')
+  fs.open = async (file, flags, ...rest) => {
+    if (file === locked && flags !== 'r')
+      throw Object.assign(new Error(`EACCES: permission denied, open '${locked}'`), { code: 'EACCES', syscall: 'open' })
+    return ours(file, flags, ...rest)
+  }
+  syncBuiltinESMExports()
+  t.teardown(() => {
+    fs.open = ours
+    syncBuiltinESMExports()
+  })
+  const own = { ...env, COUNTERSIGN_KEY: path('key.txt') }
+  for (const [name, given] of Object.entries(PAYING)) {
+    const args = [name, ...given, '--budget', '1', '--budget-file', locked]
+    const { code, stderr } = await countersign(args, { env: own })
+    t.equal(code, 2, `${name}: ${stderr}`)
+    t.match(stderr, /Cannot use \S+locked\.jsonl: EACCES: permission denied\n/, name)
+  }
+  t.same(gateway.received, [])
 })
 
 t.test('the tool for models tells what was bought, even if it cannot be kept', async (t) => {

@@ -18,7 +18,7 @@ import { systemClock } from '../../clock.ts'
 import type { Capabilities } from '../../operations/discovery.ts'
 import type { Terms, Wallet } from '../../wallet.ts'
 import { counted, openProgress } from '../batch/report.ts'
-import { checkReplaceable, readable } from '../files.ts'
+import { checkReplaceable, checkWritable, readable } from '../files.ts'
 import { firstError } from '../output.ts'
 import { openClient } from '../patience.ts'
 import { endAtSignals, stopAtSignals } from '../signals.ts'
@@ -59,7 +59,9 @@ export function budgetOf(text: string | undefined): bigint {
 
 /** Throws a UsageError for a file in which a budget cannot be kept, or which holds something else. There need be none. */
 export async function checkBudgetFile(path: string | undefined): Promise<void> {
+  // Beside it is its lock, and it is continued in its place.
   await checkReplaceable(path)
+  await checkWritable(path)
   if (path === undefined) return
   await readable(path, () => checkBudget(path)).catch((cause: Error) => {
     throw new UsageError(cause.message, { cause })
