@@ -45,7 +45,15 @@ export function proveEvidence(
     if (evidence.length === MOST_ITEMS) break
     const span = quotableSpan(text, index, proposal)
     if (!span || taken.some((other) => span.start < other.end && other.start < span.end)) continue
-    const item = evidenceItem(text, index, digests, span, proposal.stance, evidence.length + 1)
+    const item: Evidence = {
+      evidence_id: `e${evidence.length + 1}`,
+      quote: text.slice(span.start, span.end),
+      start: index.toCodePoint(span.start),
+      end: index.toCodePoint(span.end),
+      stance: proposal.stance,
+      source_sha256: digests.sourceSha256,
+      text_sha256: digests.textSha256,
+    }
     if (!isProven(text, index, digests, item)) continue
     taken.push(span)
     evidence.push(item)
@@ -104,25 +112,6 @@ function quotableSpan(text: string, index: CodePointIndex, { start, end }: Propo
   if (index.toCodePoint(to) <= limit) return { start: from, end: to }
   const [, cut] = trimmed(text, from, sensibleCut(text, from, index.toUtf16(limit)))
   return { start: from, end: cut }
-}
-
-function evidenceItem(
-  text: string,
-  index: CodePointIndex,
-  digests: Digests,
-  { start, end }: Span,
-  stance: Stance,
-  number: number,
-): Evidence {
-  return {
-    evidence_id: `e${number}`,
-    quote: text.slice(start, end),
-    start: index.toCodePoint(start),
-    end: index.toCodePoint(end),
-    stance,
-    source_sha256: digests.sourceSha256,
-    text_sha256: digests.textSha256,
-  }
 }
 
 export const MOST_ITEMS = LIMITS.evidenceItems

@@ -144,3 +144,20 @@ t.test('a wrong server is named by its own settings', async (t) => {
   await t.rejects(lab.assess(CLAIM, TEXT), { name: 'AssessorBusyError' })
   t.match(lab.circuit.problem, /check OPENAI_API_KEY/)
 })
+
+t.test('the key and the question stay with the server that is named, and no reply fills the memory', async (t) => {
+  await using other = await openLab(threads, right, { open: openaiModel })
+  const replies: [string, Reply][] = [
+    [
+      'a redirect',
+      (_asked, response) => void response.writeHead(307, { location: `${other.server.url}/v1/chat/completions` }).end(),
+    ],
+    ['five megabytes', (asked, response) => void response.end(JSON.stringify(completion(right(asked))).padEnd(5e6))],
+    ['five megabytes of refusal', (_asked, response) => void response.writeHead(400).end('x'.repeat(5e6))],
+  ]
+  for (const [name, reply] of replies) {
+    await using lab = await openLab(threads, () => reply, { open: openaiModel })
+    await t.rejects(lab.assess(CLAIM, TEXT), { name: 'AssessorBusyError' }, name)
+  }
+  t.equal(other.server.asked.length, 0)
+})

@@ -104,16 +104,12 @@ export function buildCircuit({ ask, now = Date.now, schedule = later }: CircuitO
         failed({ timedOut = false }) {
           if (timedOut) {
             const times = (held.get(text)?.times ?? 0) + 1
+            const ms = Math.min(FIRST_MS * 2 ** (times - 1), LONGEST_MS)
+            const one: Held = { times, at: now(), until: now() + ms, isFree: false }
             held.delete(text)
-            held.set(text, {
-              times,
-              at: now(),
-              until: now() + Math.min(FIRST_MS * 2 ** (times - 1), LONGEST_MS),
-              isFree: false,
-            })
+            held.set(text, one)
             for (const oldest of held.keys()) if (held.size > MOST_HELD) held.delete(oldest)
-            const due = held.get(text)
-            schedule(() => due && isHeld(text) === due && void probe(), (due?.until ?? 0) - now())
+            schedule(() => isHeld(text) === one && void probe(), ms)
           }
           const waitMs = timedOut ? 0 : LEAST_MS - (now() - askedAt)
           if (trouble || isDue) return

@@ -115,22 +115,17 @@ export function withoutKey(problem: string, key: string): string {
   return text.slice(0, LONGEST_PROBLEM)
 }
 
-/** A fetch whose replies are cut off with an error when they are too long, so that no server can fill the memory. */
+/** A fetch that reads the whole reply, and fails where it is too long, so that no server can fill the memory. */
 export const boundedFetch: typeof fetch = async (input, init) => {
   const reply = await fetch(input, init)
-  if (!reply.body) return reply
+  const parts: Uint8Array[] = []
   let bytes = 0
-  const counted = reply.body.pipeThrough(
-    new TransformStream<Uint8Array, Uint8Array>({
-      transform(chunk, controller) {
-        bytes += chunk.byteLength
-        if (bytes > LONGEST_REPLY_BYTES) controller.error(new RangeError('the reply is too long'))
-        else controller.enqueue(chunk)
-      },
-    }),
-  )
-  const { status, statusText, headers } = reply
-  return new Response(counted, { status, statusText, headers })
+  for await (const part of reply.body ?? []) {
+    bytes += part.byteLength
+    if (bytes > LONGEST_REPLY_BYTES) throw new RangeError('the reply is too long')
+    parts.push(part)
+  }
+  return new Response(bytes > 0 ? Buffer.concat(parts) : null, reply)
 }
 
 /** A missing or wrong key, no money, no permission, an unknown model. */
