@@ -1,5 +1,5 @@
 // `countersign export`: the whole chain into a file.
-import { existsSync } from 'node:fs'
+import { statSync } from 'node:fs'
 import { appendFile, truncate, writeFile } from 'node:fs/promises'
 import { progressBar, readPoint, readUrl, UsageError, visible } from '../arguments.ts'
 import { download } from '../chain/download.ts'
@@ -29,7 +29,7 @@ where \`countersign verify FILE\` finds them.`,
     // Opened only to change it, so that a stop before the first answer leaves no file.
     const target = {
       read: () => beginningOf(file),
-      truncate: (bytes: number) => (existsSync(file) ? truncate(file, bytes) : Promise.resolve()),
+      truncate: async (bytes: number) => (isFile(file) ? await truncate(file, bytes) : undefined),
       append: (text: string) => appendFile(file, text),
     }
     const bar = (serial: number, all: number) => note(`\r${progressBar(serial, all)}`)
@@ -54,8 +54,11 @@ where \`countersign verify FILE\` finds them.`,
 })
 
 async function* beginningOf(file: string): AsyncGenerator<Uint8Array> {
-  if (existsSync(file)) yield* bytesOf(file)
+  if (isFile(file)) yield* bytesOf(file)
 }
+
+/** A pipe is not: what was written there cannot be read. */
+const isFile = (path: string) => statSync(path, { throwIfNoEntry: false })?.isFile() ?? false
 
 /** Answers how many replies the file holds. The export is whole without them. */
 async function keepReplies(baseUrl: string, serial: number, file: string): Promise<number> {

@@ -1,9 +1,13 @@
 // An export that is fetched, interrupted, changed on disk, and continued.
+import { spawn } from 'node:child_process'
+import { join } from 'node:path'
+import { text } from 'node:stream/consumers'
 import t from 'tap'
 import { BrokenChainError, download, type ExportFile } from '../../client/chain/download.ts'
 import { Countersign } from '../../client/client.ts'
 import { CountersignError } from '../../client/error.ts'
 import { type Attestation, verifyExport } from '../../client/verification.ts'
+import { BARE_ENV } from '../children.ts'
 import { buildClock } from './counterpart.ts'
 import { issueCheckpoint, issueExport, issueLog, VKEY } from './log-issuer.ts'
 import { openLogServer, type Shown } from './log-server.ts'
@@ -41,6 +45,14 @@ t.test('a whole chain', async (t) => {
   t.same(await download(service, file), { serial, receipt_hash })
   t.equal(file.text(), whole)
   t.equal((await verifyExport(file.read(), { keys: pins, vkey: VKEY })).ok, true)
+})
+
+t.test('a pipe is written, and not read: nothing can be continued there', async (t) => {
+  const { baseUrl } = await openLogServer(t, { chain })
+  const words = [process.execPath, join(import.meta.dirname, '../../client/cli.ts'), 'export', baseUrl, '/dev/stdout']
+  const child = spawn('sh', ['-c', '"$0" "$@" | cat', ...words], { env: BARE_ENV })
+  const { serial, receipt_hash } = chain.at(-1)!
+  t.equal(await text(child.stdout), `${whole}${serial}:${receipt_hash}\n`)
 })
 
 t.test('a download continues wherever it was cut off, also in the middle of a character', async (t) => {
