@@ -11,6 +11,29 @@ export interface Spelling {
   collapses: boolean
 }
 
+/** More than there are. */
+const MOST_NAMES = 2500
+
+/**
+ * What references to characters show. One that is decoded wrongly, such as one of a name too many, is not the text that the parser has, so
+ * it counts as text that cannot be replaced. @param decode decodes a name, at a cost
+ */
+export function decoderOf(decode: (reference: string) => string): (reference: string) => string {
+  const known = new Map<string, string>()
+  return (reference) => {
+    const [number, hex] = /^&#(?:x([\da-f]+)|\d+)/i.exec(reference) ?? []
+    if (number !== undefined) return characterOf(Number.parseInt(hex ?? number.slice(2), hex === undefined ? 10 : 16))
+    const before = known.get(reference)
+    if (before !== undefined || known.size === MOST_NAMES) return before ?? reference
+    const found = decode(reference)
+    known.set(reference, found)
+    return found
+  }
+}
+
+const characterOf = (point: number) =>
+  point > 0 && point <= 0x10ffff && (point < 0xd800 || point > 0xdfff) ? String.fromCodePoint(point) : '\ufffd'
+
 export interface BlockContext {
   quotation: number | null
   quotationUrl: string | null

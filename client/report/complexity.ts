@@ -10,6 +10,8 @@ const MAX_PREFIX = 160
 const MAX_MARKS = 2000
 const MAX_OPEN_BRACKETS = 200
 const MAX_BRACKETS = 5000
+/** That close nothing: for each the parser looks through the whole paragraph. */
+const MAX_CLOSING_BRACKETS = 200
 const MAX_TAGS = 10_000
 /** The sum of the places at which lists and quotations end: at each, the parser copies what it has read so far. */
 const MAX_COPIED = 40_000_000
@@ -28,6 +30,7 @@ export function checkMarkdown(text: string): void {
   let marks = 0
   let open = 0
   let brackets = 0
+  let closing = 0
   let tags = 0
   let copied = 0
   let before = ''
@@ -49,6 +52,7 @@ export function checkMarkdown(text: string): void {
       marks = 0
       open = 0
       brackets = 0
+      closing = 0
       tags = 0
     }
     for (const [mark] of line.matchAll(/[*_~]+|[[\]<]/g)) {
@@ -56,9 +60,12 @@ export function checkMarkdown(text: string): void {
         open++
         brackets++
       } else if (mark === '<') tags++
-      else if (mark === ']') open = Math.max(0, open - 1)
-      else marks++
+      else if (mark === ']') {
+        if (open > 0) open--
+        else closing++
+      } else marks++
       if (open > MAX_OPEN_BRACKETS) refuse('opens too many brackets')
+      if (closing > MAX_CLOSING_BRACKETS) refuse('belongs to a paragraph that closes too many brackets')
       if (brackets > MAX_BRACKETS) refuse('belongs to a paragraph with too many brackets')
       if (tags > MAX_TAGS) refuse('belongs to a paragraph with too many tags')
       if (marks > MAX_MARKS) refuse('belongs to a paragraph with too many marks of emphasis')

@@ -1,6 +1,6 @@
 // Reads a report in HTML with parse5: the blocks of text that a reader sees, links, quotations, and notes within the page.
 import type { DefaultTreeAdapterTypes } from 'parse5'
-import { BlockBuilder, type BlockContext, type Spelling } from './block-builder.ts'
+import { BlockBuilder, type BlockContext, decoderOf, type Spelling } from './block-builder.ts'
 import { checkSize } from './complexity.ts'
 import { CELL } from './markdown.ts'
 import { type Block, type Report, type Span, UnreadableReportError } from './report.ts'
@@ -53,13 +53,10 @@ function parse({ parse, defaultTreeAdapter }: Parser, file: string): Node {
 }
 
 function spellingOf({ parseFragment }: Parser): Spelling {
-  const known = new Map<string, string>()
-  const decode = (reference: string) => {
+  const decode = decoderOf((reference) => {
     const [node] = parseFragment(reference).childNodes
-    const found = known.get(reference) ?? (node && 'value' in node ? node.value : reference)
-    known.set(reference, found)
-    return found
-  }
+    return node && 'value' in node ? node.value : reference
+  })
   return {
     part: /&#?[\dA-Za-z]+;?|[ \t\n\f\r]+|[^&\s]+|[&\s]/gy,
     shown: (part) =>

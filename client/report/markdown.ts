@@ -1,5 +1,5 @@
 // Reads a report in Markdown (CommonMark with GFM's tables, notes and bare links) with the parser of remark.
-import { BlockBuilder, type BlockContext, type Spelling } from './block-builder.ts'
+import { BlockBuilder, type BlockContext, decoderOf, type Spelling } from './block-builder.ts'
 import { checkMarkdown } from './complexity.ts'
 import { meter } from './metered.ts'
 import { type Block, type Report, type Span, UnreadableReportError } from './report.ts'
@@ -49,12 +49,7 @@ async function openParser(): Promise<Parse> {
 }
 
 function spellingOf(parse: Parse): Spelling {
-  const known = new Map<string, string>()
-  const decode = (reference: string) => {
-    const found = known.get(reference) ?? parse(reference).children?.[0]?.children?.[0]?.value ?? reference
-    known.set(reference, found)
-    return found
-  }
+  const decode = decoderOf((reference) => parse(reference).children?.[0]?.children?.[0]?.value ?? reference)
   return {
     part: /\\[!-/:-@[-`{-~]|&(?:#[xX][\da-fA-F]{1,6}|#\d{1,7}|[A-Za-z][A-Za-z\d]{0,30});|[ \t]*(?:\r\n|\n|\r)[ \t>]*|[^\\&\s]+|[^\S\r\n]+|[\\&]|\s/gy,
     shown(part) {

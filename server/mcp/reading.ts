@@ -9,7 +9,7 @@ import type { Read } from './check-thread.ts'
 const THREAD = new URL('./check-thread.ts', import.meta.url)
 
 /** Milliseconds in a thread, and of waiting for one. */
-export const READING_LIMITS = { runningMs: 5000, waitingMs: 20_000 } as const
+export const READING_LIMITS = { runningMs: 10_000, waitingMs: 20_000 } as const
 
 /** Readings under way, by address. */
 const underWay = new Map<string, number>()
