@@ -1,7 +1,10 @@
 // The type of a command: its operands, options, examples and help; and groups of commands. Arguments are read strictly: an
 // option of another command is an error.
+import { statSync } from 'node:fs'
+import { resolve } from 'node:path'
 import { type ParseArgsConfig, parseArgs } from 'node:util'
 import { UsageError } from '../arguments.ts'
+import { fromEnvironment } from './environment.ts'
 import { print, UNWRITTEN } from './output.ts'
 import { INTERRUPTED } from './signals.ts'
 
@@ -18,6 +21,8 @@ export interface Option {
   short?: string
   multiple?: boolean
   default?: string | boolean
+  /** The command writes the file that the value names. */
+  isWritten?: true
 }
 
 export type OptionTable = Readonly<Record<string, Option>>
@@ -104,22 +109,61 @@ function startSingle(name: string, single: SingleCommand, args: readonly string[
   if (missing !== undefined) throw new UsageError(`${missing} is missing. It is: ${usageOf(name, single)}`)
   if (positionals.length > most)
     throw new UsageError(`"${positionals[most]}" is one word too many. It is: ${usageOf(name, single)}`)
-  checkNamed(single, positionals, values)
+  const given = givenOf(single, positionals, values)
+  checkNamed(given)
+  checkApart(single, given)
   return single.start(positionals, values)
 }
 
-/** Throws a UsageError where the name of a file or folder, or an address, is empty, as of a variable that is not set. */
-function checkNamed({ operands, options }: SingleCommand, positionals: readonly string[], values: object): void {
-  const given = [
+type Given = readonly [name: string, kind: string, value: unknown]
+
+/** Every operand and option that was typed, with the word for its value in the help. */
+function givenOf({ operands, options }: SingleCommand, positionals: readonly string[], values: object): Given[] {
+  return [
     ...positionals.map((value, i) => [operands[i] ?? '', operands[i] ?? '', value] as const),
     ...Object.entries(values).flatMap(([name, value]) =>
       [value].flat().map((one) => [`--${name}`, options[name]?.value ?? '', one as unknown] as const),
     ),
   ]
+}
+
+/** Throws a UsageError where the name of a file or folder, or an address, is empty, as of a variable that is not set. */
+function checkNamed(given: readonly Given[]): void {
   for (const [name, kind, value] of given)
     if (value === '' && /URL$/.test(kind)) throw new UsageError(`${name} is empty: it takes an address.`)
     else if (value === '' && NAMES_FILE.test(kind))
       throw new UsageError(`${name}: The name of a file or folder is empty.`)
+}
+
+/** Throws a UsageError where a file that is written has a second use: what is read there would be lost, or one of two outputs. */
+function checkApart({ options }: SingleCommand, given: readonly Given[]): void {
+  const isWritten = ([name]: Given) => options[name.slice(2)]?.isWritten === true
+  const standIns = { wallet: 'COUNTERSIGN_WALLET', key: 'COUNTERSIGN_KEY' } as const
+  const settings = Object.entries(standIns).flatMap(([option, name]): Given[] => {
+    const isUsed = options[option] && !given.some(([one]) => one === `--${option}`)
+    return isUsed ? [[name, 'FILE', fromEnvironment(name)]] : []
+  })
+  const nameOf = new Map<string, string>()
+  // Those that are written come last, so that each is compared with all that are read.
+  for (const one of [...settings, ...given.filter((one) => !isWritten(one)), ...given.filter(isWritten)]) {
+    const [name, kind, value] = one
+    const file = NAMES_FILE.test(kind) && typeof value === 'string' ? identityOf(value) : null
+    if (file === null) continue
+    if (isWritten(one) && nameOf.has(file))
+      throw new UsageError(`${nameOf.get(file)} and ${name} name the same file: ${value}`)
+    nameOf.set(file, name)
+  }
+}
+
+/** The same for all names of a file. Null for what is no file, such as /dev/stdout. */
+function identityOf(path: string): string | null {
+  try {
+    const found = statSync(path, { throwIfNoEntry: false })
+    if (found) return found.isFile() ? `${found.dev}:${found.ino}` : null
+  } catch {
+    // What is wrong with the path is said where the file is opened.
+  }
+  return resolve(path)
 }
 
 const NAMES_FILE = /FILE$|^(DIR|PACKAGE|RESULT|REPORT)$/

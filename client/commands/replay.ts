@@ -59,7 +59,12 @@ digests, the receipts and the outcome of each step. A person completes and signs
       value: 'DIR',
       help: 'a folder with the weights of the verifier; else those of the package',
     },
-    statement: { type: 'string', value: 'FILE', help: 'write the technical part of a certification into a new file' },
+    statement: {
+      type: 'string',
+      isWritten: true,
+      value: 'FILE',
+      help: 'write the technical part of a certification into a new file',
+    },
   },
   async run([packageFile = '', resultFile = ''], options) {
     const keys = await readTrusted(options)

@@ -44,6 +44,7 @@ export const recover = command({
     },
     evidence: {
       type: 'string',
+      isWritten: true,
       value: 'FILE',
       help: 'also writes the evidence package, for countersign replay; the file must not exist yet',
     },

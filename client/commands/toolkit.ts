@@ -21,7 +21,12 @@ export const ACCOUNT = {
 } as const
 
 export const SAVE = {
-  save: { type: 'string', value: 'FILE', help: 'put the secret into this new file of mode 600 instead of printing it' },
+  save: {
+    type: 'string',
+    isWritten: true,
+    value: 'FILE',
+    help: 'put the secret into this new file of mode 600 instead of printing it',
+  },
 } as const
 
 export const LIMIT = {

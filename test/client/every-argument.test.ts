@@ -1,5 +1,5 @@
 // What holds for the arguments of every command: what is wrong with one is found before the service is asked, is named, and ends with 2.
-import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
@@ -117,6 +117,41 @@ t.test('a file with other contents', async (t) => {
       if (name.includes('--')) t.ok(stderr.includes(join(folder, 'odd')), `${name}\n${stderr}`)
       t.same(readFileSync(join(folder, 'odd')), bytes, name)
     }
+})
+
+t.test('a file that is written is named once: what is read there would be lost', async (t) => {
+  let tried = 0
+  for (const call of CALLS) {
+    const options = Object.entries(COMMANDS.get(call.name)?.options ?? {}).filter(([, { value }]) =>
+      value?.endsWith('FILE'),
+    )
+    t.same(
+      options.filter(([, { isWritten }]) => isWritten).map(([option]) => option),
+      options.map(([option]) => option).filter((option) => !READ_OPTIONS.has(option)),
+      call.name,
+    )
+    const files = call.args.filter((word) => word.startsWith('@/') && existsSync(join(folder, word.slice(2))))
+    for (const [option] of options.filter(([, { isWritten }]) => isWritten))
+      for (const word of files) {
+        const file = join(folder, word.slice(2))
+        const before = readFileSync(file)
+        const { code, stdout, stderr } = await refused(call, [`--${option}`, `${folder}/folder/../${word.slice(2)}`])
+        t.same([code, stdout, asked], [2, '', 0], `${call.name} --${option} ${word}: ${stderr}`)
+        t.match(stderr, new RegExp(`--${option} name.* the same file`), `${call.name} ${word}`)
+        t.same(readFileSync(file), before)
+        tried += 1
+      }
+  }
+  t.ok(tried > 20, `${tried}`)
+  const buy = CALLS.find(({ name }) => name === 'buy')?.args.filter((word) => !/wallet/.test(word)) ?? []
+  const args = [...argumentsOf({ args: buy }, service, folder), '--out', join(folder, 'wallet.key')]
+  const ran = await countersign(args, { env: { COUNTERSIGN_WALLET: join(folder, 'wallet.key') } })
+  t.match(ran, { code: 2, stderr: /COUNTERSIGN_WALLET and --out name the same file/ })
+  const register = ['account', 'register', 'a', '--service', service, '--save', join(folder, 'new.key')]
+  const made = await countersign(register, { env: { COUNTERSIGN_KEY: join(folder, 'new.key') } })
+  t.match(made, { code: 1, stderr: /503/ }, 'a command that reads no key makes the file of the setting')
+  const both = await refused({ args: buy }, ['--out', join(folder, 'a'), '--evidence', `${folder}/folder/../a`])
+  t.match(both, { code: 2, stderr: /--out and --evidence name the same file/ })
 })
 
 t.test('a folder with a damaged file', async (t) => {

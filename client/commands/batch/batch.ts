@@ -11,7 +11,12 @@ const OPTIONS = {
     help: 'holds the key that pays, mode 600; default: COUNTERSIGN_WALLET, which names\nthe file or is the key',
   },
   budget: { type: 'string', value: 'USD', help: 'the most that may be spent, such as 6.00' },
-  'budget-file': { type: 'string', value: 'FILE', help: 'count the budget over all batches that name this file' },
+  'budget-file': {
+    type: 'string',
+    isWritten: true,
+    value: 'FILE',
+    help: 'count the budget over all batches that name this file',
+  },
   out: { type: 'string', value: 'DIR', help: 'the folder for journal, results and errors' },
   format: { type: 'string', value: 'FORMAT', help: `${FORMATS.join(', ')}; by default by the ending of FILE` },
   group: { type: 'boolean', help: 'buy rows of one page together, up to ten by one payment, which costs less' },

@@ -20,7 +20,12 @@ export const PURCHASE = {
     value: 'USD',
     help: 'the most that may be spent: by this run, or by all runs with the same --budget-file',
   },
-  'budget-file': { type: 'string', value: 'FILE', help: 'counts what all runs that name it have spent' },
+  'budget-file': {
+    type: 'string',
+    isWritten: true,
+    value: 'FILE',
+    help: 'counts what all runs that name it have spent',
+  },
   journal: {
     type: 'string',
     value: 'DIR',
@@ -71,9 +76,10 @@ export const buy = command({
       value: 'SECONDS',
       help: 'the greatest age of an observation that may be used, 0 to 300',
     },
-    out: { type: 'string', value: 'FILE', help: 'write the bytes of the result to this file' },
+    out: { type: 'string', isWritten: true, value: 'FILE', help: 'write the bytes of the result to this file' },
     evidence: {
       type: 'string',
+      isWritten: true,
       value: 'FILE',
       help: 'write the evidence package to this file, for countersign replay. Where the service has\nnone, a message says so, and the exit status is still that of the verdict',
     },

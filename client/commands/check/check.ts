@@ -11,11 +11,22 @@ const FORMATS: readonly CheckFormat[] = ['text', 'json', 'sarif', 'junit']
 const OPTIONS = {
   ...ACCOUNT,
   format: { type: 'string', value: 'FORMAT', help: `${FORMATS.join(', ')}; text` },
-  output: { type: 'string', value: 'FILE', help: 'write the format to this file, and the text to standard output' },
-  html: { type: 'string', value: 'FILE', help: 'write one page with a card for each citation to this file' },
-  summary: { type: 'string', value: 'FILE', help: 'append a summary in Markdown to this file' },
+  output: {
+    type: 'string',
+    isWritten: true,
+    value: 'FILE',
+    help: 'write the format to this file, and the text to standard output',
+  },
+  html: {
+    type: 'string',
+    isWritten: true,
+    value: 'FILE',
+    help: 'write one page with a card for each citation to this file',
+  },
+  summary: { type: 'string', isWritten: true, value: 'FILE', help: 'append a summary in Markdown to this file' },
   cache: {
     type: 'string',
+    isWritten: true,
     value: 'FILE',
     help: `keep successful checks in this file for ${KEEP_DAYS} days, and do not repeat them`,
   },
@@ -26,7 +37,12 @@ const OPTIONS = {
     help: 'holds the key that pays, mode 600; default: COUNTERSIGN_WALLET, which names\nthe file or is the key',
   },
   budget: { type: 'string', value: 'USD', help: 'the most that this run may spend, such as 1.50' },
-  'budget-file': { type: 'string', value: 'FILE', help: 'count the budget over all runs that name this file' },
+  'budget-file': {
+    type: 'string',
+    isWritten: true,
+    value: 'FILE',
+    help: 'count the budget over all runs that name this file',
+  },
   group: { type: 'boolean', help: 'buy verdicts on one page together, up to ten by one payment, which costs less' },
   verdicts: {
     type: 'string',
