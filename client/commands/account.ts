@@ -101,7 +101,7 @@ const revokeKey = command({
     const account = await openAccount(options)
     const after_s = options.after === undefined ? undefined : readWhole('--after', options.after, 0)
     const when = after_s ? `after ${after_s} seconds` : 'at once'
-    if (!(await confirm(`End the API key ${id} ${when}? A key that has ended stays so.`, options.yes))) return 1
+    if (!(await confirm(`End the API key ${id} ${when}? A key that has ended stays so.`, options.yes))) return 2
     const revoked = await account.revokeApiKey({ id, after_s })
     return answer(revoked, options.json, () => fields({ id: revoked.id, 'ends at': revoked.ends_at }))
   },

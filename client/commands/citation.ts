@@ -101,7 +101,7 @@ const remove = command({
   options: { ...ACCOUNT, yes: YES },
   async run([name = ''], options) {
     const account = await openAccount(options)
-    if (!(await confirm(`Delete the citation watch ${name} and its alerts?`, options.yes))) return 1
+    if (!(await confirm(`Delete the citation watch ${name} and its alerts?`, options.yes))) return 2
     await account.deleteCitationWatch({ name })
     return answer({ name, deleted: true }, options.json, () => `${name} is deleted.`)
   },

@@ -266,7 +266,7 @@ function helpOfCommand(name: string, single: SingleCommand): string {
   )
 }
 
-const EXIT_STATUS = '0 good, 1 bad or refused, 2 wrong usage.'
+const EXIT_STATUS = '0 good, 1 bad or refused, 2 wrong usage, or a question was answered with no.'
 const UNWRITTEN_STATUS = `${UNWRITTEN} in place of 0, where standard output cannot be written.`
 
 const sections = (...all: (string | undefined)[]) => `${all.filter(Boolean).join('\n\n')}\n`

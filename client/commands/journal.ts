@@ -78,7 +78,7 @@ const remove = command({
   },
   async run([slot = ''], options) {
     const account = await openAccount(options)
-    if (!(await confirm(`Delete the slot ${slot} and what it holds?`, options.yes))) return 1
+    if (!(await confirm(`Delete the slot ${slot} and what it holds?`, options.yes))) return 2
     await account.deleteJournalSlot({ slot }, { ifMatch: options['if-match'] })
     return answer({ slot, deleted: true }, options.json, () => `${slot} is deleted.`)
   },

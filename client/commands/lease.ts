@@ -66,7 +66,7 @@ const revoke = command({
   options: { ...ACCOUNT, yes: YES },
   async run([lease_id = ''], options) {
     const account = await openAccount(options)
-    if (!(await confirm(`Revoke the lease ${lease_id}? It cannot be taken up again.`, options.yes))) return 1
+    if (!(await confirm(`Revoke the lease ${lease_id}? It cannot be taken up again.`, options.yes))) return 2
     const revoked = await account.revokeLease({ lease_id })
     return answer(revoked, options.json, () =>
       fields({ lease: revoked.lease_id, state: revoked.state, 'revoked at': timeOf(revoked.revoked_ms) }),

@@ -96,7 +96,7 @@ const remove = command({
   options: { ...ACCOUNT, yes: YES },
   async run([name = ''], options) {
     const account = await openAccount(options)
-    if (!(await confirm(`Delete the watchdog ${name} and its alerts?`, options.yes))) return 1
+    if (!(await confirm(`Delete the watchdog ${name} and its alerts?`, options.yes))) return 2
     await account.deleteWatchdog({ name })
     return answer({ name, deleted: true }, options.json, () => `${name} is deleted.`)
   },

@@ -6,6 +6,7 @@ import { createServer } from 'node:http'
 import { join } from 'node:path'
 import t from 'tap'
 import { EXIT_STATUSES } from '../../client/commands/command.ts'
+import { LEVELS } from '../../client/report/judgement.ts'
 import { BARE_ENV } from '../children.ts'
 import { countersign } from './command-line.ts'
 import { argumentsOf, CALLS, COMMANDS, makeFiles } from './every-command.ts'
@@ -157,6 +158,29 @@ t.test('what a service refuses ends every other command with 1', async (t) => {
     const { code, stderr } = await countersign(argumentsOf(call, refusing, folder))
     t.equal(code, OTHERS[call.name] ?? 1, `${call.name}\n${stderr}`)
   }
+})
+
+t.test('the answer no ends with 2 every command that asks before its work', async (t) => {
+  const asking = CALLS.filter(({ name, args }) => args.includes('--yes') && !CASES[name])
+  t.ok(asking.length > 4)
+  for (const { name, args } of asking) {
+    const rest = args.filter((word) => word !== '--yes')
+    const { code, stderr } = await countersign(argumentsOf({ args: rest }, liar.baseUrl, folder), { typed: 'n\n' })
+    t.match({ code, stderr }, { code: 2, stderr: /Nothing was done\.\n$/ }, name)
+  }
+})
+
+t.test('the guide says of each status of a citation what it does to the exit status', async (t) => {
+  const guide = readFileSync(join(ROOT, 'docs/guide/check.md'), 'utf8')
+  const rows = [...guide.matchAll(/^\| `(\w+)` \| .* \| (0|1|0, a warning) \|$/gm)].map(([, status, exit]) => [
+    status,
+    exit,
+  ])
+  const exitOf = { none: '0', note: '0', warning: '0, a warning', error: '1' }
+  t.same(
+    Object.fromEntries(rows),
+    Object.fromEntries(Object.entries(LEVELS).map(([name, level]) => [name, exitOf[level]])),
+  )
 })
 
 t.test(

@@ -180,13 +180,13 @@ t.test('watchdog and heartbeat', async (t) => {
   t.match(await run(remove, 2), { stdout: '', stderr: /Delete the watchdog nightly.*--yes/ })
   for (const typed of ['n\n', '\n', '\u0004']) {
     const { code, stdout, stderr } = await countersign(remove, { env, typed })
-    t.same([code, stdout], [1, ''])
+    t.same([code, stdout], [2, ''])
     t.match(stderr, /^Delete the watchdog nightly and its alerts\? \[y\/N\]\s+Nothing was done\.\n$/)
   }
   t.match((await run(['watchdog', 'list'])).stdout, 'nightly')
   const skip = spawnSync('script', ['--version']).status === 0 ? false : 'there is no `script` to make a terminal with'
   await t.test('on a terminal the command asks before it pays', { skip }, async (t) => {
-    t.match(await onTerminal(remove, env, '\u0004'), { code: 1, stdout: /\[y\/N\][\s\S]*Nothing was done\./ })
+    t.match(await onTerminal(remove, env, '\u0004'), { code: 2, stdout: /\[y\/N\][\s\S]*Nothing was done\./ })
     t.match(await onTerminal(remove, env, 'y\n'), { code: 0, stdout: /nightly is deleted\./ })
   })
   if (skip) await run([...remove, '--yes'])
