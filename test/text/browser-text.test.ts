@@ -2,7 +2,7 @@ import t from 'tap'
 import { Lines } from '../../workers/text/page/lines.ts'
 import { addVisibleText } from '../../workers/text/page/visible-text.ts'
 import { noBrowser, sharedBrowser, visit } from '../browser.ts'
-import { elementsWithWord } from './foreign-elements.ts'
+import { elementsWithWord, shadowPages } from './foreign-elements.ts'
 import { shownPages } from './shown-pages.ts'
 
 function visible(html: string) {
@@ -46,6 +46,30 @@ t.test('of every element Chromium shows what is read of it', { skip: noBrowser }
     t.equal(visible(html).includes('WORD'), shown.includes('WORD'), html)
   }
 })
+
+t.test('of an element with a shadow tree the tree is read, and what has a slot there', async (t) => {
+  for (const [html, text] of shadowPages) t.equal(visible(`<!doctype html>${html}`).replace(/\s/g, ''), text, html)
+})
+
+t.test('Chromium shows the same of shadow trees', { skip: noBrowser }, async (t) => {
+  const browser = await sharedBrowser()
+  await using view = await visit(browser, 'about:blank')
+  const { page } = view
+  for (const [html, text] of shadowPages) {
+    // Only a document that is loaded has them.
+    await page.goto(`data:text/html,${encodeURIComponent(`<!doctype html>${html}`)}`)
+    t.equal(await page.evaluate(SHOWN), text, html)
+  }
+})
+
+/** Runs in the page: the characters of the flat tree that are visible. */
+const SHOWN = `(() => {
+  const inside = (node) => node.shadowRoot?.childNodes ?? (node.assignedNodes?.().length ? node.assignedNodes() : node.childNodes)
+  const shown = (node, visible) => node.nodeType === 3
+    ? (visible ? node.data : '')
+    : [...inside(node)].map((child) => shown(child, 'style' in node && node.localName !== 'style' ? node.localName === 'slot' ? visible : node.checkVisibility({ visibilityProperty: true }) : visible && node.localName !== 'style')).join('')
+  return shown(document.body, true).replace(/\\s/g, '')
+})()`
 
 /** The text has spaces for all blanks, nothing for U+200B, and no blank at its end. */
 const plain = (shown: string) =>

@@ -40,3 +40,36 @@ const placesIn: readonly (readonly [names: string, places: readonly ((name: stri
 export const elementsWithWord: readonly string[] = placesIn.flatMap(([names, places]) =>
   names.split(' ').flatMap((name) => places.map((place) => `<!doctype html>a ${place(name)} b`)),
 )
+
+/** Shadow trees that come with the markup, and what is shown of them and of their hosts. */
+export const shadowPages: readonly (readonly [html: string, text: string])[] = [
+  ['<div>x<template shadowrootmode=open>a</template>y</div>b', 'ab'],
+  ['<div><template shadowrootmode=open>a<slot></slot>b</template>x<i>y</i></div>', 'axyb'],
+  ['<p><template shadowrootmode=OPEN><slot name=s>f</slot>a<slot name=t>g</slot></template>x<b slot=s>y</b>z', 'yag'],
+  [
+    '<div><template shadowrootmode=open><slot name=s></slot><slot name=s>f</slot></template><b slot=s>y</b></div>',
+    'yf',
+  ],
+  ['<x-y><template shadowrootmode=open>a</template>x</x-y>', 'a'],
+  ['<a><template shadowrootmode=open>a</template>x</a>', 'x'],
+  ['<div><template shadowrootmode=shut>a</template>x</div>', 'x'],
+  ['<div><template shadowrootmode=open>a</template><template shadowrootmode=open>b</template>x</div>', 'a'],
+  ['<template><div><template shadowrootmode=open>a</template>x</div></template>b', 'b'],
+  [
+    '<div><template shadowrootmode=open><p><template shadowrootmode=open>a<slot></slot></template>b<slot></slot></template>x</div>',
+    'abx',
+  ],
+  [
+    '<style>i{display:none}</style><div><template shadowrootmode=open><i>a</i><slot></slot></template><i>x</i>y</div>',
+    'ay',
+  ],
+  [
+    '<i>x</i><div><template shadowrootmode=open><style>i{display:none}</style><i>a</i><slot></slot></template><i>y</i></div>',
+    'xy',
+  ],
+  [
+    '<div style="visibility:hidden"><template shadowrootmode=open>a<b style="visibility:visible">b</b></template></div>',
+    'b',
+  ],
+  ['<div><template shadowrootmode=open><div style="display:none"><slot></slot></div>a</template>x</div>', 'a'],
+]

@@ -28,6 +28,16 @@ export const hostilePages: Record<string, (size: number) => string> = {
   'deep svg': (size) => fill(size, '<svg><g>'),
   'deep math': (size) => fill(size, '<math><mi>'),
   'deep template': (size) => fill(size, '<template>'),
+  'shadow trees': (size) => fill(size, '<div><template shadowrootmode=open><slot></slot></template>x</div>'),
+  'deep shadow trees': (size) => fill(size, '<div><template shadowrootmode=open>x<slot></slot>'),
+  'hosts in hosts': (size) =>
+    fill(size, `${'<div><template shadowrootmode=open><slot></slot></template>x'.repeat(400)}${'</div>'.repeat(400)}`),
+  'slots of a shadow tree': (size) =>
+    each(size, (i) => `<slot name=${i}></slot>`, '<div><template shadowrootmode=open>'),
+  'children for slots': (size) =>
+    each(size, (i) => `<b slot=${i}>x</b>`, '<div><template shadowrootmode=open><slot></slot></template>'),
+  'styles of shadow trees': (size) =>
+    fill(size, '<div><template shadowrootmode=open><style>p{float:left}</style><p>x</template></div>'),
   'deep select': (size) => fill(size, '<select><option>'),
   'deep ruby': (size) => fill(size, '<ruby><rt>'),
   'deep blockquote in p': (size) => fill(size, '<p><blockquote>'),

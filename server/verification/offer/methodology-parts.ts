@@ -41,7 +41,8 @@ export const OBSERVATION: readonly (readonly Place[])[] = [
       form: /^text-4$/,
       meaning:
         'As text-3, but of SVG, MathML and lists of options only those characters that browsers draw: what else these elements ' +
-        'hold, or their attributes hide, is left out.',
+        'hold, or their attributes hide, is left out. Of an element with a shadow tree in the markup, the tree is read, and those ' +
+        'of its children that have a slot there.',
     },
   ],
   [{ form: /^parse5-\d+(\.\d+){2}$/, meaning: 'Version of the HTML parser.' }],

@@ -4,6 +4,7 @@ import type { Token } from 'parse5'
 import { adapter } from 'parse5-htmlparser2-tree-adapter'
 import { isDropped } from './elements.ts'
 import { TextRefusalError } from './refusal.ts'
+import { isShadowRoot, type Moved, rootOf, showShadows } from './shadow.ts'
 import { parseFast } from './tokenizer.ts'
 
 /** Elements nested in each other. Browsers flatten what is nested deeper; real pages stay below 50. */
@@ -29,19 +30,29 @@ export function parseMarkup(html: string): Document {
   return parsePage(html).document
 }
 
-/** The same, with the style elements of the document, in its order. */
-export function parsePage(html: string): { document: Document; styles: Element[] } {
-  refuseEndlessName(html)
-  const made: Element[] = []
-  const document = parseFast(withLineFeeds(html), { treeAdapter: limitedAdapter(made), scriptingEnabled: true })
-  return { document, styles: made.filter((element) => isIn(document, element)) }
+/** The document as it is shown, and how it is styled. */
+export interface Page {
+  document: Document
+  /** The style elements of the document and of each shadow tree, by its root, in their order. */
+  styles: ReadonlyMap<ParentNode | null, Element[]>
+  moved: Moved
 }
 
-/** The content of a template is no part of the document. */
-function isIn(document: Document, element: Element) {
-  let place: ParentNode | null = element
-  while (place?.parent) place = place.parent
-  return place === document
+export function parsePage(html: string): Page {
+  refuseEndlessName(html)
+  const made: Element[] = []
+  const templates = new Map<Element, Document>()
+  const document = parseFast(withLineFeeds(html), {
+    treeAdapter: limitedAdapter(made, templates),
+    scriptingEnabled: true,
+  })
+  const styles = new Map<ParentNode | null, Element[]>()
+  for (const style of made) {
+    const root = rootOf(style)
+    if (!styles.get(root)?.push(style)) styles.set(root, [style])
+  }
+  const roots = [...templates.keys()].filter(isShadowRoot)
+  return { document, styles, moved: showShadows(roots, (template) => templates.get(template)) }
 }
 
 /**
@@ -77,13 +88,12 @@ function refuseEndlessName(html: string) {
 /** Finds every run that is at least twice as long. */
 const longestName = 1_048_576
 
-function limitedAdapter(styles: Element[]): typeof adapter {
+function limitedAdapter(styles: Element[], templates: Map<Element, Document>): typeof adapter {
   let nodes = 0
   let depth = 0
   let nesting = 0
   let attributesOfPage = 0
   const copied = new WeakMap<readonly Token.Attribute[], Attributes>()
-  const templates = new WeakMap<Element, Document>()
   const countNode = () => {
     if (++nodes > maxNodes) throw tooComplex(`more than ${maxNodes.toLocaleString('en')} nodes`)
   }

@@ -22,8 +22,13 @@ export function addVisibleText(
   hidden: { length: number },
   budgets = openBudgets(),
 ) {
-  const { document, styles } = parsePage(html)
-  const styleOf = openStyles(readStylesheet(styles, budgets))
+  const { document, styles, moved } = parsePage(html)
+  const sheets = new Map<Document, StyleOf>()
+  const styleIn = (root: Document): StyleOf => {
+    const known = sheets.get(root) ?? openStyles(readStylesheet(styles.get(root) ?? [], budgets))
+    sheets.set(root, known)
+    return known
+  }
   const open: Frame[] = []
   let frame = outermost(document)
   for (;;) {
@@ -44,19 +49,25 @@ export function addVisibleText(
       const passedBy = isPassedBy(node, frame)
       if (isDropped(node.name) || isReplaced(node)) continue
       open.push(frame)
-      const style = frame.hidden ? {} : passedBy === 'always' ? none : styleOf(node, passedBy !== null)
+      const root = moved.get(node) ?? frame.root
+      const style = frame.hidden ? {} : passedBy === 'always' ? none : styleIn(root)(node, passedBy !== null)
       frame = enter(node, style, frame, lines)
+      frame.root = root
     }
   }
 }
 
 const none: Style = Object.freeze({ display: 'none' })
 
+type StyleOf = ReturnType<typeof openStyles>
+
 /** An element that has begun and not ended. */
 interface Frame {
   name: string
   /** The child to read next. */
   next: ChildNode | null
+  /** Of the tree that it is in: its style sheets count. */
+  root: Document
   display: Display
   /** Not laid out, with all its descendants. */
   hidden: boolean
@@ -75,6 +86,7 @@ interface Frame {
 const outermost = (document: Document): Frame => ({
   name: '',
   next: first(document),
+  root: document,
   display: 'block',
   hidden: false,
   visible: true,
@@ -115,6 +127,7 @@ function enter(element: Element, style: Style, outer: Frame, lines: Lines): Fram
   const frame: Frame = {
     name,
     next: first(element),
+    root: outer.root,
     display,
     hidden:
       outer.hidden || draws === 'nothing' || display === 'none' || (style.contentHidden === true && boxes.has(display)),
