@@ -90,6 +90,22 @@ t.test('a stop before the first answer', async (t) => {
   }
 })
 
+t.test('what the service refuses leaves no new file either', async (t) => {
+  const refusing = createServer((_request, response) => {
+    const error = { code: 'not_found', message: 'There is none.', retryable: false }
+    response.writeHead(404, { 'content-type': 'application/json' }).end(JSON.stringify({ error }))
+  })
+  const baseUrl = await listen(t, refusing)
+  // A page that the service refuses to read is an outcome of a check, which is written.
+  for (const { name, args } of calls.filter(({ name }) => name !== 'check')) {
+    const folder = await makeFiles(t)
+    const before = contentsOf(folder)
+    const { code, stderr } = await countersign(argumentsOf({ args }, baseUrl, folder))
+    t.not(code, 0, name)
+    t.same(contentsOf(folder), before, `${name}: ${stderr}`)
+  }
+})
+
 t.test('a secret that cannot be kept after all is printed, because it does not come again', async (t) => {
   const folder = await makeFiles(t)
   const file = join(folder, 'new.key')
