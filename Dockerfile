@@ -2,7 +2,7 @@
 # `node server/cli.ts migrate` runs before a release. It has Node and no package of development, and runs as the user `node`.
 FROM node:24-alpine AS packages
 WORKDIR /app
-COPY package.json package-lock.json ./
+COPY package.json package-lock.json .npmrc ./
 COPY ops/slim.sh ./ops/
 RUN npm ci --omit=dev --omit=optional --no-audit --no-fund && sh ops/slim.sh
 

@@ -24,6 +24,37 @@ t.test('the image copies only files that exist and that the build needs', async 
   for (const folder of ['client', 'docs', 'server', 'sql', 'workers']) t.ok(copied.includes(folder), folder)
 })
 
+t.test(
+  'no package of development is installed as an optional peer, and npm on Node 20 leaves out nothing',
+  async (t) => {
+    const { packages } = JSON.parse(read('package-lock.json')) as { packages: Record<string, Locked> }
+    const { devDependencies = {} } = packages[''] ?? {}
+    t.same(
+      Object.keys(devDependencies).filter((name) => packages[`node_modules/${name}`]?.devOptional),
+      [],
+    )
+    // Where a package of an optional one asks for a newer Node, npm leaves out both without a word.
+    const fits20 = (part: string) => {
+      const [major = 0] = part.match(/\d+/g)?.map(Number) ?? []
+      return part.includes('^') ? major === 20 : major <= 20
+    }
+    const optional = Object.entries(packages).filter(([, { optional, os }]) => optional && !os)
+    t.ok(optional.length > 10)
+    for (const [name, { engines }] of optional)
+      t.ok((engines?.node ?? '*').split('||').some(fits20), `${name}: ${engines?.node}`)
+    // Without it npm would install by other rules than those of the lock file.
+    t.match(read('Dockerfile'), /^COPY .*\.npmrc .*\nCOPY .*\nRUN npm ci /m)
+  },
+)
+
+interface Locked {
+  devDependencies?: Record<string, string>
+  devOptional?: boolean
+  optional?: boolean
+  os?: string[]
+  engines?: { node?: string }
+}
+
 t.test('every process is started by a file that exists', async (t) => {
   const started = ['Dockerfile', 'compose.yaml'].flatMap((file) => [
     ...read(file).matchAll(/'?"?((?:server|workers)\/\w+\.ts)/g),
