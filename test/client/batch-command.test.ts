@@ -5,7 +5,7 @@ import { type FileHandle, open } from 'node:fs/promises'
 import { join } from 'node:path'
 import t, { type Test } from 'tap'
 import { createWalletKey } from '../../client/wallet.ts'
-import { csvOf, openCommand, openFolder, openShop, posts, rowsOf, type Shop } from './batch-desk.ts'
+import { csvOf, lose, openCommand, openFolder, openShop, posts, rowsOf, type Shop } from './batch-desk.ts'
 import { countersign } from './command-line.ts'
 import { refuse } from './counterpart.ts'
 
@@ -299,4 +299,20 @@ t.test('rows that ask the same are bought once, and each has its line', async (t
     stderr: /4 rows of 5 left, 4 failures tried again\.\n[\s\S]*\] 5 of 5 {2}1 failed/,
   })
   t.equal(shop.settled.size, 3)
+})
+
+t.test('rows that ask the same as one without an outcome have none either, and are not untouched', async (t) => {
+  const { shop, path, write, batch } = await openDesk(t)
+  const [row] = rowsOf(1)
+  const rows = ['one', 'twin', 'third', 'other'].map((id) => ({ ...row!, id, ...(id === 'other' && { claim: id }) }))
+  const args = [write('in.csv', csvOf(rows)), '--budget', '1', '--out', path('out'), '--yes', '--concurrency', '1']
+  shop.rule = (request, sell) => {
+    if (request.headers['payment-signature'] === undefined) return undefined
+    process.emit('SIGINT')
+    return lose(sell)
+  }
+  const { code, stdout } = await batch([...args, '--json'])
+  t.match({ code, ...JSON.parse(stdout) }, { code: 130, completed: 0, unfinished: 3, untouched: 1, spent_usd: '0.03' })
+  shop.rule = () => undefined
+  t.match(await batch([...args, '--resume']), { code: 0, stderr: /^4 rows of 4 left/ })
 })

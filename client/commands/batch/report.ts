@@ -147,10 +147,9 @@ interface Ending {
   options: { json?: boolean; 'dry-run'?: boolean; out?: string }
 }
 
-export function report(run: Run, { files, budget, all, options }: Ending): ExitStatus {
+export function report(run: Omit<Run, 'untouched'>, { files, budget, all, options }: Ending): ExitStatus {
   const { tally } = files
   const { stop, unfinished } = run
-  // Rows that ask the same as one without an outcome are among them.
   const untouched = all - tally.completed - tally.failed - unfinished.length
   const message = stop && 'message' in stop ? stop.message : null
   if (options.json)
@@ -187,7 +186,7 @@ export function report(run: Run, { files, budget, all, options }: Ending): ExitS
   return tally.failed > 0 || unfinished.length > 0 || stop ? 1 : 0
 }
 
-function adviceOf({ stop, unfinished }: Run): string | null {
+function adviceOf({ stop, unfinished }: Omit<Run, 'untouched'>): string | null {
   if (stop?.kind === 'budget') return 'The budget is reached. A higher --budget with --resume goes on.'
   if (stop?.kind === 'interrupted') return 'Interrupted. --resume goes on.'
   if (stop?.kind === 'payments_refused') return `Stopped: the payments are refused. ${stop.message}`

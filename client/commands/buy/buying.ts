@@ -147,7 +147,7 @@ export function countWithTwins(rows: readonly Row[], files: OutputFiles): number
 }
 
 /** Buys the rows on the terms of the journal, shows the progress, and stops at a signal. */
-export async function buyRows(purchase: Purchase): Promise<Run> {
+export async function buyRows(purchase: Purchase): Promise<Omit<Run, 'untouched'>> {
   const { items, journal, budget, files, concurrency } = purchase
   const pace = new Pace(concurrency, systemClock)
   const { terms } = journal.header
@@ -165,8 +165,9 @@ export async function buyRows(purchase: Purchase): Promise<Run> {
   using progress = openProgress({ all: left === 0 ? 0 : (purchase.all ?? left), apart, files, budget })
   const run = await runRows({ rows: items, buyer, files, pace, ...stopping, onProgress: progress.show })
   const unfinished = run.unfinished.flatMap(({ row: item, error }) =>
-    rowsOf(item).flatMap((row) => (files.isDone(row.id) ? [] : [{ row, error }])),
+    rowsOf(item)
+      .flatMap((row) => [row, ...files.twinsOf(row.id)])
+      .flatMap((row) => (files.isDone(row.id) ? [] : [{ row, error }])),
   )
-  const untouched = items.flatMap(rowsOf).filter(({ id }) => !files.isDone(id)).length - unfinished.length
-  return { stop: run.stop, unfinished, untouched }
+  return { stop: run.stop, unfinished }
 }

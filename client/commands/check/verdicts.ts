@@ -293,7 +293,7 @@ function verdictOf(line: ResultLine, isNew: boolean): Verdict {
 }
 
 /** The finding for a row for which nothing was done. */
-function missing({ stop }: Run): NoVerdict {
+function missing({ stop }: Pick<Run, 'stop'>): NoVerdict {
   if (stop?.kind === 'budget') return { code: 'budget_reached', message: 'There is no verdict: the budget is reached.' }
   if (stop?.kind === 'interrupted')
     return { code: 'interrupted', message: `There is no verdict: interrupted. ${AGAIN}` }
