@@ -18,6 +18,7 @@ import { readMarkdown } from '../client/report/markdown.ts'
 import { type Report, UnreadableReportError } from '../client/report/report.ts'
 import { findTextDirective } from '../client/text-fragment.ts'
 import { MAX_REPLY_BYTES, openTimestampVerifier } from '../client/timestamp.ts'
+import { linksIn, withoutLinks } from '../client/wrappers/grading.ts'
 import { LIMITS } from '../server/interface/limits.ts'
 import { putJournalSlot } from '../server/journal/operations.ts'
 import { MAX_SLOT_BYTES } from '../server/journal/slots.ts'
@@ -206,6 +207,8 @@ const packages: Record<string, Build> = {
   'a chunk without an end of its size': (size) => `${OK}Transfer-Encoding: chunked\r\n\r\n1${fill(size, ';')}`,
   'early responses': (size) => `${fill(size, 'HTTP/1.1 103 Early\r\n\r\n')}${OK}\r\n`,
   'many fields': (size) => `${OK}${fill(size, 'a: b\r\n')}\r\n`,
+  'blanks in a field': (size) => `${OK}a: b${' '.repeat(size)}c\r\n\r\n`,
+  'blanks in a WARC field': (size) => gzipped(`WARC/1.1\r\na: b${' '.repeat(Math.min(size, 260_000))}c\r\n\r\n`),
 }
 
 export const readers: Readonly<Record<string, Reader>> = {
@@ -255,6 +258,15 @@ export const readers: Readonly<Record<string, Reader>> = {
     limit: 4_194_304,
     inputs: { ...packages, ...generated },
     read: packaged,
+  },
+  'texts that a wrapper grades': {
+    limit: 1_048_576,
+    inputs: {
+      ...generated,
+      'links without an end': (size) => fill(size, '[a](https://'),
+      'marks in an address': (size) => `https://a${fill(size, '*')}a`,
+    },
+    read: (text) => [linksIn(text), withoutLinks(text)],
   },
   'JSON that is signed': { limit: 4_194_304, inputs: { ...files, ...generated }, read: json },
   'replies of time-stamp authorities': {

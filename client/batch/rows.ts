@@ -109,7 +109,7 @@ function readTable(given: string, delimiter: string): Found[] {
   for (const name of COLUMNS)
     if (names.indexOf(name) !== names.lastIndexOf(name)) throw new UsageError(`There are two columns ${name}.`)
   return rest.map(({ record, raw, info }) => ({
-    line: info.lines - (raw.replace(/^\n+|\n+$/g, '').match(/\n/g)?.length ?? 0),
+    line: info.lines - breaksWithin(raw.split('\n')),
     value: Object.fromEntries(names.map((name, i) => [name, record[i] ?? ''])),
     // A claim with a comma and without quotes would be cut off at the comma, and bought.
     ...(record.slice(names.length).some((cell) => cell !== '') && {
@@ -117,6 +117,9 @@ function readTable(given: string, delimiter: string): Found[] {
     }),
   }))
 }
+
+/** Line breaks between the first and the last line with text. */
+const breaksWithin = (lines: readonly string[]) => lines.findLastIndex(Boolean) - lines.findIndex(Boolean)
 
 function listOf(names: readonly string[]): string {
   const letters = [...names.join(', ')]

@@ -50,7 +50,7 @@ function endOf(last: X509Certificate): string {
   roots ??= rootCertificates.map((pem) => new X509Certificate(pem))
   const root =
     roots.find((one) => one.fingerprint256 === last.fingerprint256) ?? roots.find((one) => isSignedBy(last, one))
-  const name = (one: X509Certificate) => /^(?:CN|O)=(.*)$/m.exec(one.subject)?.[1] ?? 'an authority without a name'
+  const name = (one: X509Certificate) => /^(?:CN|O)=(.*)/m.exec(one.subject)?.[1] ?? 'an authority without a name'
   if (root) return `the chain ends at ${name(root)}, an authority that this Node knows`
   return isSignedBy(last, last)
     ? `the chain ends at ${name(last)}, which signed itself and is no authority that this Node knows`

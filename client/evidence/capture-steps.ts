@@ -148,7 +148,7 @@ function checkRoute({ requested_url, final_url, hops }: Manifest, captured: read
 function requestTarget(request: Uint8Array): string {
   const head = new TextDecoder('latin1').decode(request)
   const path = /^GET (\S+) HTTP\/1\.1\r\n/.exec(head)?.[1]
-  const host = /^host:[ \t]*(\S+)[ \t]*\r$/im.exec(head)?.[1]
+  const host = /(?:^|[\r\n])host:[ \t]*(\S+)[ \t]*\r(?![^\r\n])/i.exec(head)?.[1]
   return `https://${host}${path}`
 }
 

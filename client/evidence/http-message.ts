@@ -1,7 +1,7 @@
 // Splits a response as it came over the wire: head, body, and the body without its framing. Reads only what the service reads too.
 import { joinBytes } from '../bytes.ts'
 import { Fault } from './steps.ts'
-import { findBlankLine } from './warc.ts'
+import { findBlankLine, withoutBlanks } from './warc.ts'
 
 export interface Response {
   /** From the first byte to the blank line of the final response; responses of status 1xx before it are included. */
@@ -37,7 +37,7 @@ function readHead(head: Uint8Array): Pick<Response, 'status' | 'fields'> {
     // A line that begins with a blank goes on with the value before it, in an old form of HTTP that parsers still take.
     if (/^[ \t]/.test(line) && last) last[1] = `${last[1]} ${line.trim()}`
     else if (colon < 1) throw new Fault('has a line in its head that is no field')
-    else fields.push([line.slice(0, colon).toLowerCase(), line.slice(colon + 1).replace(/^[ \t]+|[ \t]+$/g, '')])
+    else fields.push([line.slice(0, colon).toLowerCase(), withoutBlanks(line.slice(colon + 1))])
   }
   return { status: Number(status), fields }
 }

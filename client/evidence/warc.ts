@@ -78,11 +78,11 @@ function readRecord(content: Uint8Array): Pick<WarcRecord, 'type' | 'fields' | '
   if (version !== 'WARC/1.1') throw new Fault('is not of WARC/1.1')
   const fields = new Map<string, string>()
   for (const line of lines.filter((one) => one !== '')) {
-    const [, name = '', value = ''] = /^([!-9;-~]+):[ \t]*(.*?)[ \t]*$/.exec(line) ?? []
+    const [, name = '', value = ''] = /^([!-9;-~]+):(.*)$/.exec(line) ?? []
     if (name === '') throw new Fault('has a header line that is none')
     if (fields.has(name.toLowerCase()) && name.toLowerCase() !== 'warc-concurrent-to')
       throw new Fault(`has ${name} twice`)
-    fields.set(name.toLowerCase(), value)
+    fields.set(name.toLowerCase(), withoutBlanks(value))
   }
   const length = fields.get('content-length') ?? ''
   const block = content.subarray(end, content.length - 4)
@@ -90,6 +90,16 @@ function readRecord(content: Uint8Array): Pick<WarcRecord, 'type' | 'fields' | '
     throw new Fault('is not as long as its Content-Length says')
   return { type: fields.get('warc-type') ?? '', fields, block }
 }
+
+/** Without the blanks and tabs around it. An expression would begin at each of many blanks, and read all that follow. */
+export function withoutBlanks(text: string): string {
+  let [start, end] = [0, text.length]
+  while (isBlank(text[start])) start++
+  while (end > start && isBlank(text[end - 1])) end--
+  return text.slice(start, end)
+}
+
+const isBlank = (char: string | undefined) => char === ' ' || char === '\t'
 
 /** The place after the next CR LF CR LF, or -1. */
 export function findBlankLine(bytes: Uint8Array, from: number): number {

@@ -55,19 +55,36 @@ function isOfPage({ status, retryable, code }: CountersignError): boolean {
 }
 
 /** The addresses in a text, each once, without the punctuation after them. */
-function linksIn(text: string): string[] {
-  const found = text.match(/https:\/\/[^\s<>"'`\])]+/g) ?? []
-  return [...new Set(found.map((link) => link.replace(/[.,;:!?*_]+$/, '')))]
+export function linksIn(text: string): string[] {
+  const links = text.match(/https:\/\/(?=[^\s<>"'`\])])(?:[.,;:!?*_]*[^\s<>"'`\]).,;:!?*_])*/g)
+  return [...new Set(links)]
 }
 
 /** A Markdown link leaves its words. */
-function withoutLinks(text: string): string {
-  return text
-    .replace(/\[([^\]]*)\]\(\s*<?https?:\/\/[^)]*\)/g, '$1')
+export function withoutLinks(text: string): string {
+  return withoutMarkdownLinks(text)
     .replace(/[<(]?https?:\/\/[^\s<>"'`\])]+[>)]?/g, '')
     .replace(/\s+/g, ' ')
     .replace(/ ([.,;:!?])/g, '$1')
     .trim()
+}
+
+/** The words of a link begin at the first `[` after the `]` before them. No part of the text is searched twice. */
+export function withoutMarkdownLinks(text: string): string {
+  const target = /\(\s*<?https?:\/\//y
+  const lastEnd = text.lastIndexOf(')')
+  let words = ''
+  let copied = 0
+  for (let from = 0, close = text.indexOf(']'); close >= 0; close = text.indexOf(']', from)) {
+    const open = text.slice(from, close).indexOf('[')
+    target.lastIndex = close + 1
+    if (open >= 0 && target.test(text) && target.lastIndex <= lastEnd) {
+      words += text.slice(copied, from + open) + text.slice(from + open + 1, close)
+      copied = text.indexOf(')', target.lastIndex) + 1
+    }
+    from = Math.max(close + 1, copied)
+  }
+  return words + text.slice(copied)
 }
 
 /** Unicode code points. */
