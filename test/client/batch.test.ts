@@ -75,7 +75,9 @@ t.test('--group buys the rows of one page together', async (t) => {
   await t.test(
     'killed and resumed, it pays each group once; one line of each row, in the order of the input',
     async (t) => {
-      const killed = await harness.batchUntil((results) => results > 0, file, ...out('out'), '--group')
+      // One after the other, so that the first result is there before the last purchase has begun.
+      const slow = [...out('out'), '--group', '--concurrency', '1']
+      const killed = await harness.batchUntil((results) => results > 0, file, ...slow)
       t.equal(killed.code, null, killed.stderr)
       const ended = await harness.batch(file, ...out('out'), '--resume', '--json')
       t.equal(ended.code, 1, ended.stderr)
