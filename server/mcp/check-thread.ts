@@ -5,6 +5,9 @@ import { readMarkdown } from '../../client/report/markdown.ts'
 import { UnreadableReportError } from '../../client/report/report.ts'
 import { type PinnedKey, type Verification, verifyResult } from '../../client/verification.ts'
 
+// Loads the parser with this module: the time of a reading begins after that.
+await readMarkdown('')
+
 /** What was read, or why it cannot be. */
 export type Read<T> = { value: T } | { fault: string }
 

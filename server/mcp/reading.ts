@@ -31,7 +31,8 @@ export async function readInThread<T>(
   if (before >= most) throw soon('rate_limited', `readings_in_flight: an address has ${most}.`)
   underWay.set(address, before + 1)
   try {
-    const lane = { payer: address, domain: '', isFree: false }
+    // No page is read. One domain for all would make all lanes equal.
+    const lane = { payer: address, domain: address, isFree: false }
     const limits = { ...READING_LIMITS, lane, signal: options.signal }
     const read = await api.readers.run<Read<T>>(THREAD, name, argument, limits)
     if ('value' in read) return read.value

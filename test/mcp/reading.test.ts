@@ -2,6 +2,7 @@
 import t from 'tap'
 import { ADDRESS_LIMITS } from '../../server/accounts/tiers.ts'
 import { readInThread } from '../../server/mcp/reading.ts'
+import { buildLanes, type Lane } from '../../server/threads/lanes.ts'
 import { openThreads, ThreadError, type Threads } from '../../server/threads/pool.ts'
 
 const callBy = (run: Threads['run'], address = '192.0.2.1', signal = new AbortController().signal) =>
@@ -35,6 +36,27 @@ t.test('one address has a few readings at a time, and another has its own', asyn
   resolve({ value: 'read' })
   t.same(new Set(await Promise.all(most)), new Set(['read']))
   t.equal(await read(held), 'read', 'and its places are free again')
+})
+
+t.test('the threads are shared by address: an address that has used them waits for one that has not', async (t) => {
+  const lanes = buildLanes<string>(() => 0)
+  const laneOf = async (address: string) => {
+    let lane: Lane | undefined
+    const run: Threads['run'] = async (_file, _name, _argument, options) => {
+      lane = options?.lane
+      return { value: [] } as never
+    }
+    await read(callBy(run, address))
+    return lane!
+  }
+  const [busy, quiet] = [await laneOf('192.0.2.1'), await laneOf('192.0.2.2')]
+  lanes.begin(busy)
+  lanes.add('busy', busy)
+  lanes.add('quiet', quiet)
+  t.equal(
+    lanes.take(() => true),
+    'quiet',
+  )
 })
 
 t.test('what a thread reads', async (t) => {
