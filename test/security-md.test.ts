@@ -3,6 +3,7 @@ import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
 import {
+  ADDRESS_LIMITS,
   CALLER_LIMITS,
   PUBLIC_LIMITS,
   LIMITS as TIER_LIMITS,
@@ -99,6 +100,20 @@ const numbers: Record<string, readonly number[]> = {
   'Pause that an origin can ask for': [MAX_PAUSE_SECONDS],
   'Slow fetches of one worker process, beside those that hold a place': [config.workerFetches],
   'Pages of quote checks a day': byTier('quote_check_pages_per_day'),
+  'Pages of quote checks without an account, per address and per IPv6 /48 in a day': [
+    ADDRESS_LIMITS.quote_check_pages_per_day,
+    ADDRESS_LIMITS.quote_check_pages_per_network_per_day,
+  ],
+  'The same of all callers in a day, a quarter of them kept for networks with at most two': [
+    ADDRESS_LIMITS.all_quote_check_pages_per_day,
+  ],
+  'Reports checked as tasks, per address and per IPv6 /48 in a day': [
+    ADDRESS_LIMITS.reports,
+    ADDRESS_LIMITS.reports_per_network,
+  ],
+  'The same of all callers that are kept, a quarter of them for networks with at most two': [
+    ADDRESS_LIMITS.all_reports,
+  ],
   'Quote checks in flight': byTier('quote_checks_in_flight'),
   'Quotes of one check': [MAX_QUOTES],
   'Characters of a quote to be checked': [MAX_QUOTE_CHARS],

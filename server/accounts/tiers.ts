@@ -145,6 +145,8 @@ export const PUBLIC_LIMITS = {
 /** Quote checks and free looks of callers without an account, per address; an IPv6 address counts with its /64. */
 export const ADDRESS_LIMITS = {
   quote_check_pages_per_day: 25,
+  /** Of a network, which is the /48 of an IPv6 address. */
+  quote_check_pages_per_network_per_day: 125,
   quote_checks_in_flight: 4,
   /** Free looks at a time; how many a day, TRY_PER_ADDRESS_PER_DAY says. */
   looks_in_flight: 4,
@@ -152,7 +154,9 @@ export const ADDRESS_LIMITS = {
   readings_in_flight: 4,
   /** Reports whose check is a task. */
   reports: 20,
-  /** Pages a day for all addresses together, and reports that are kept. */
+  /** Of a network, in a day. */
+  reports_per_network: 100,
+  /** Pages a day for all addresses together, and reports that are kept. A quarter is for networks that had at most two today. */
   all_quote_check_pages_per_day: 20_000,
   all_reports: 2000,
 } as const

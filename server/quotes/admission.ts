@@ -3,6 +3,7 @@
 import { randomUUID } from 'node:crypto'
 import { z } from 'zod'
 import { lockAccount } from '../accounts/account.ts'
+import { NEWCOMER_USES, partsOf } from '../accounts/shared-budget.ts'
 import { ADDRESS_LIMITS, dailyLimit, LIMITS, refuseToday, type Tier } from '../accounts/tiers.ts'
 import { enqueue } from '../db/jobs.ts'
 import { nothing, sql, type Tx } from '../db/pool.ts'
@@ -14,8 +15,8 @@ import { checkJob, countPagesToday, PAUSE_SECONDS, type QuoteCheckInput } from '
 const FIRST_PRIORITY = 10
 
 export interface CheckRequest {
-  /** An account; or, without a tier, an address. */
-  owner: { id: string; tier: Tier | null }
+  /** An account; or an address, with the id under which its network is counted. */
+  owner: { id: string; tier: Tier } | { id: string; tier: null; networkId: string }
   input: QuoteCheckInput
   /** Registrable domain of the page. */
   domain: string
@@ -43,7 +44,7 @@ export async function admitCheck(tx: Tx, { owner, input, domain }: CheckRequest)
     if (tier) throw dailyLimit('quote_check_pages_per_day', tier)
     throw refuseToday(`${whose} can have ${limits.quote_check_pages_per_day} pages read a day (UTC).`)
   }
-  if (!tier) await countForAddresses(tx)
+  if (owner.tier === null) await countForAddresses(tx, owner.networkId)
   const keepsText = tier === null
   return insertCheck(tx, { accountId, bodyHash, input, domain, priority: FIRST_PRIORITY + inFlight.n, keepsText })
 }
@@ -51,18 +52,26 @@ export async function admitCheck(tx: Tx, { owner, input, domain }: CheckRequest)
 /** The id under which the pages of all addresses are counted together. */
 const ALL_ADDRESSES = '00000000-0000-8000-8000-000000000000'
 
-/** Bounds what callers without an account can have read and stored in all, from however many addresses they call. */
-async function countForAddresses(tx: Tx): Promise<void> {
-  const most = ADDRESS_LIMITS.all_quote_check_pages_per_day
-  if ((await countPagesToday(tx, ALL_ADDRESSES)) >= most)
+/** Bounds what callers without an account can have read and stored, from however many addresses of a network or of all they call. */
+async function countForAddresses(tx: Tx, networkId: string): Promise<void> {
+  const { quote_check_pages_per_network_per_day: ofOne, all_quote_check_pages_per_day: most } = ADDRESS_LIMITS
+  const ofNetwork = await countToday(tx, networkId)
+  if (ofNetwork > ofOne) throw refuseToday(`A network can have ${ofOne} pages read a day (UTC).`)
+  // Last, because everyone's row is locked until the transaction ends.
+  if ((await countToday(tx, ALL_ADDRESSES)) > shareOf(most, ofNetwork))
     throw refuseToday(`${most} pages a day (UTC) are read for callers without an account; register one for more.`)
-  await countPage(tx, ALL_ADDRESSES)
 }
 
-const countPage = (tx: Tx, ownerId: string) =>
-  tx.query(sql.type(nothing)`
-    insert into quote_check_days as d (account_id, day, pages) values (${ownerId}, (now() at time zone 'utc')::date, 1)
-    on conflict (account_id, day) do update set pages = d.pages + 1`)
+/** How much of what all callers share may be used up before a network with so many uses today is refused. */
+export const shareOf = (all: number, ofNetwork: number): number =>
+  ofNetwork <= NEWCOMER_USES ? all : partsOf(all).common
+
+/** Counts a page, or whatever else the id stands for, and answers the count of today with it. */
+export const countToday = (tx: Tx, id: string): Promise<number> =>
+  tx.oneFirst(sql.type(z.object({ pages: z.number() }))`
+    insert into quote_check_days as d (account_id, day, pages) values (${id}, (now() at time zone 'utc')::date, 1)
+    on conflict (account_id, day) do update set pages = d.pages + 1
+    returning pages`)
 
 const idRow = z.object({ id: z.string() })
 
@@ -106,7 +115,7 @@ async function insertCheck(tx: Tx, check: NewCheck): Promise<string> {
         domain = excluded.domain, priority = excluded.priority, counted_on = excluded.counted_on,
         created_at = now(), changed_at = now()
     returning c.id::text`)
-  await countPage(tx, accountId)
+  await countToday(tx, accountId)
   await enqueue(tx, [checkJob({ id, priority })])
   return id
 }

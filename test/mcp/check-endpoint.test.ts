@@ -1,6 +1,7 @@
 // /mcp/check: free tools without an account, for hosts and directories that forbid paid ones.
 import { randomUUID } from 'node:crypto'
 import t from 'tap'
+import { ADDRESS_LIMITS } from '../../server/accounts/tiers.ts'
 import { holdPage } from '../site.ts'
 import { PAGE, payingFetch, startSystem } from '../system.ts'
 import { until } from '../until.ts'
@@ -215,6 +216,55 @@ t.test('an address is limited, and does not share with accounts or other address
   } finally {
     await twin[Symbol.asyncDispose]()
     await system.sql('delete from quote_check_days')
+  }
+})
+
+t.test('a /48 has five times as much as an address, and leaves the last quarter to other networks', async (t) => {
+  await using twin = await system.openTwin({}, { TRUST_PROXY: '1' })
+  const ask = (ip: string, name: string, args: object) =>
+    openRawClient(new URL('/mcp/check', twin.address).href).ask(
+      'tools/call',
+      { name, arguments: args },
+      { era: 'modern', meta: TASKS, headers: { 'x-forwarded-for': ip } },
+    )
+  const uses: [
+    what: string,
+    use: (ip: string) => ReturnType<typeof ask>,
+    most: { network: number; all: number },
+    fill: (all: number) => Promise<unknown>,
+  ][] = [
+    [
+      'pages',
+      (ip) => ask(ip, 'check_quotes', { source_url: newPage(), quotes: ['x'] }),
+      {
+        network: ADDRESS_LIMITS.quote_check_pages_per_network_per_day,
+        all: ADDRESS_LIMITS.all_quote_check_pages_per_day,
+      },
+      (all) => system.sql(`update quote_check_days set pages = ${all} where account_id::text like '00000000-%'`),
+    ],
+    [
+      'reports',
+      (ip) => ask(ip, 'check_report', { markdown: reportOn(newPage(), newPage()) }),
+      { network: ADDRESS_LIMITS.reports_per_network, all: ADDRESS_LIMITS.all_reports },
+      (all) =>
+        system.sql(`insert into report_checks (id, owner_id, markdown)
+          select gen_random_uuid(), gen_random_uuid(), 'x' from generate_series(1, ${all} - (select count(*) from report_checks))`),
+    ],
+  ]
+  for (const [what, use, most, fill] of uses) {
+    const isRefused = async (ip: string) => (await use(ip)).body.result.isError === true
+    t.notOk(await isRefused('2001:db8:1:1::1'), what)
+    await fill(Math.ceil(most.all * 0.75))
+    for (const ip of ['2001:db8:2:1::1', '2001:db8:2:2::1']) t.notOk(await isRefused(ip), `${what}: ${ip} is new`)
+    t.ok(await isRefused('2001:db8:2:3::1'), `${what}: the third of this /48 is not, from whatever /64`)
+    t.notOk(await isRefused('2001:db8:3:1::1'), `${what}: of another /48 it is`)
+    await fill(0)
+    await system.sql('delete from report_checks')
+    await system.sql(`update quote_check_days set pages = ${most.network} where account_id::text not like '00000000-%'`)
+    t.ok(await isRefused('2001:db8:1:2::1'), `${what}: the /48 has had its share`)
+    t.notOk(await isRefused('2001:db8:4:1::1'), `${what}: another /48 has not`)
+    await system.sql('delete from quote_check_days')
+    await system.sql('delete from report_checks')
   }
 })
 
