@@ -55,7 +55,7 @@ export function checkMarkdown(text: string): void {
       closing = 0
       tags = 0
     }
-    for (const [mark] of line.matchAll(/[*_~]+|[[\]<]/g)) {
+    for (const [mark] of line.matchAll(/\*+|_+|~+|[[\]<]/g)) {
       if (mark === '[') {
         open++
         brackets++

@@ -31,6 +31,7 @@ export const hostileReports: Record<string, (size: number) => string> = {
   'an address of references': (size) => fill(size, '&a;', 'http://s.test/', 'x'),
   'addresses of mail': (size) => fill(size, 'a@b.c-'),
   'marks of emphasis': (size) => fill(size, '*a _b '),
+  'marks of emphasis, each another': (size) => fill(size, '_~~'),
   'paragraphs of emphasis': (size) => fill(size, `${'*a **b _c '.repeat(600)}\n\n`),
   'paragraphs of brackets': (size) => fill(size, `${'[a] '.repeat(1200)}\n\n`),
   'words without blanks': (size) => fill(size, 'a<i></i>'),
