@@ -50,7 +50,9 @@ export function errorPage(site: Site, url: string, error: ShownError, sent?: Sen
   return renderPage(site, {
     title,
     path,
-    description: error.faults?.map(({ words: said }) => said).join(' ') ?? message,
+    description:
+      error.faults?.map(({ words: said }) => said).join(' ') ??
+      (typeof words.wrong === 'string' ? words.wrong : message),
     unlisted: true,
     body: html`<h1>${title}</h1>
       <${Notice} tone=${status < 500 ? 'plain' : 'bad'}>${words.wrong}<//>
@@ -88,7 +90,7 @@ function wordsOf(error: ShownError, path: string, isAsked: boolean): Words {
   if (code === 'unauthenticated') {
     const next =
       'This address is for programs, which send an API key. In a browser, open your account with its API key, or make one there.'
-    return { title, wrong: next, next, doors: [['/account', 'Open or make an account']], message }
+    return { title, wrong: next, next, doors: [['/account', 'Open or make an account']] }
   }
   const wrong = inWords(error)
   if (isFull(error))

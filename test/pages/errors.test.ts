@@ -1,5 +1,6 @@
 // Every error that a browser gets on the way through pages and forms is a page, whichever the route; programs get JSON, to the byte.
 import { subscribe, unsubscribe } from 'node:diagnostics_channel'
+import { load } from 'cheerio'
 import type { FastifyInstance } from 'fastify'
 import t, { type Test } from 'tap'
 import { noBrowser, sharedBrowser, visit } from '../browser.ts'
@@ -56,6 +57,30 @@ async function expectBoth(t: Test, path: string, sent: Sent, json: object) {
   t.match(page, /<h1>[^<]+<\/h1>[\s\S]*<dt>What next<\/dt>[\s\S]*<p class="actions"><a class="button" href/, about)
   return page
 }
+
+/** Their readers write programs. */
+const FOR_DEVELOPERS = /^\/(docs|guide)(\/|$)/
+const UNSEEN = /\bheaders?\b|Authorization|Idempotency-Key|PAYMENT-|X-Service|Bearer|service_key|\bMCP tool/
+
+t.test('no page for people names a header or an argument that they cannot see', async (t) => {
+  const all = [...routes]
+    .filter((route) => route.startsWith('GET /'))
+    .map((route) => route.slice(4).replaceAll(/:\w+|\*/g, 'x'))
+    .filter((path) => !FOR_DEVELOPERS.test(path))
+  let pages = 0
+  for (const path of all) {
+    const answer = await send(path, BROWSER, { method: 'GET' })
+    if (!answer.headers.get('content-type')?.startsWith('text/html')) {
+      await answer.body?.cancel()
+      continue
+    }
+    pages++
+    const page = load(await answer.text())
+    page('script, style, pre, code').remove()
+    t.notMatch(page('body').text(), UNSEEN, path)
+  }
+  t.ok(pages > 40, `${pages} pages`)
+})
 
 const nothing = {
   error: { code: 'not_found', message: 'There is nothing at this address for this method.', retryable: false },
