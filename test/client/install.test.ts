@@ -1,11 +1,11 @@
 // The client as users get it: packed, installed into an empty project, type-checked there, and the snippets of its README
-// run on each version of Node on the path.
+// run on each version of Node that its manifest admits.
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
 import { answerWith, askForPayment, complete, play, TERMS } from './counterpart.ts'
 import { issueResult, KEY_ID, pubkeyHex } from './issuer.ts'
-import { layOut, MODULES, openProject, pack, ROOT, run, succeed } from './packing.ts'
+import { layOut, MAJORS, MODULES, nodeOf, openProject, pack, ROOT, run } from './packing.ts'
 
 /** The other packages that a buyer installs, and the compiler of the project. The client itself needs none of them. */
 const OTHERS = ['@x402', '@solana', 'viem', '@types', 'ai', '@langchain', '@modelcontextprotocol', 'autoevals']
@@ -122,17 +122,6 @@ const PRINTED = [
 /** Snippets that buy. */
 const BUYING = [3, 6, 8]
 
-/** The programs called node of each major version, by their versions: this one, and those on the path. */
-async function nodes(): Promise<Map<string, string>> {
-  const found = new Map([[process.versions.node, process.execPath]])
-  for (const folder of new Set([...(process.env.PATH ?? '').split(':'), '/usr/local/bin', '/usr/bin'])) {
-    const program = join(folder, 'node')
-    const version = await succeed(program, ['-p', 'process.versions.node'], ROOT).catch(() => null)
-    if (version && Number.parseInt(version, 10) >= 20) found.set(version.trim(), program)
-  }
-  return found
-}
-
 const answer = (body: object, status = 200) => answerWith(status, JSON.stringify(body))
 
 /** Their types are a framework's, which needs the types of Node and fails with exactOptionalPropertyTypes by itself. */
@@ -141,7 +130,6 @@ const OF_FRAMEWORKS: ReadonlySet<string> = new Set(['./ai-sdk', './langchain'])
 t.test('the tarball in an empty project', async (t) => {
   const project = openProject(t)
   await layOut(project, await pack('client/sdk'), OTHERS)
-  const versions = await nodes()
 
   await t.test('types pass a strict check, libraries included', async (t) => {
     const { exports } = JSON.parse(readFileSync(join(ROOT, 'client/sdk/package.json'), 'utf8'))
@@ -183,7 +171,12 @@ void verifySourceTool({ service: 'https://service.example' })`
     const { code, stdout } = await compile(project, types, names)
     t.equal(code, 0, stdout)
     writeFileSync(join(project, 'result.json'), JSON.stringify(issueResult()))
-    for (const [version, node] of versions)
+    for (const major of MAJORS) {
+      const node = await nodeOf(major)
+      if (node === null) {
+        t.pass(`Node ${major}`, { skip: 'it is not there, and the registry of packages cannot be reached' })
+        continue
+      }
       for (const [i, printed] of PRINTED.entries()) {
         const script = [
           ...(BUYING.includes(i) ? [askForPayment(), askForPayment(), complete()] : []),
@@ -192,8 +185,9 @@ void verifySourceTool({ service: 'https://service.example' })`
         ]
         const { baseUrl } = await play(t, ...script)
         const ran = await run(node, [`out/snippet${i}.js`], project, { BASE_URL: baseUrl })
-        t.match(ran, { code: 0, stderr: '', stdout: printed }, `snippet ${i} on Node ${version}`)
+        t.match(ran, { code: 0, stderr: '', stdout: printed }, `snippet ${i} on Node ${major}`)
         t.notMatch(ran.stdout, /FAIL/)
       }
+    }
   })
 })

@@ -10,6 +10,8 @@ import type { Test } from 'tap'
 import { endings } from '../endings.ts'
 
 export const ROOT = join(import.meta.dirname, '../..')
+/** The versions of Node on which each package runs, as its manifest says by the first. */
+export const MAJORS = [20, 22, 24]
 export const MODULES = join(ROOT, 'node_modules')
 
 export async function run(command: string, args: string[], cwd: string, env: NodeJS.ProcessEnv = {}) {

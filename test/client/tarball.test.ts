@@ -7,9 +7,7 @@ import { StdioClientTransport } from '@modelcontextprotocol/sdk/client/stdio.js'
 import t from 'tap'
 import { csvOf, openShop, rowsOf } from './batch-desk.ts'
 import { issueResult, KEY_ID, pubkeyHex } from './issuer.ts'
-import { installClient, nodeOf, ROOT, run } from './packing.ts'
-
-const MAJORS = [20, 22, 24]
+import { installClient, MAJORS, nodeOf, ROOT, run } from './packing.ts'
 
 t.test('the tarball in an empty folder', async (t) => {
   const { project, bin, code, stderr, isAway } = await installClient()
@@ -72,7 +70,9 @@ t.test('the tarball in an empty folder', async (t) => {
   }
 })
 
-t.test('the manifest names the oldest version of Node that is tested', async (t) => {
-  const { engines } = JSON.parse(readFileSync(join(ROOT, 'client/package.json'), 'utf8'))
-  t.equal(engines.node, `>=${Math.min(...MAJORS)}`)
+t.test('each manifest names the oldest version of Node that is tested', async (t) => {
+  for (const folder of ['client', 'client/sdk', 'workers/assessment/local']) {
+    const { engines } = JSON.parse(readFileSync(join(ROOT, folder, 'package.json'), 'utf8'))
+    t.equal(engines.node, `>=${Math.min(...MAJORS)}`, folder)
+  }
 })

@@ -10,11 +10,10 @@ import { readVerifierFiles, settings } from '../../workers/assessment/local/weig
 import { countersign } from './command-line.ts'
 import { issueResult, KEY_ID, pubkeyHex, sha256 } from './issuer.ts'
 import { issuePackage } from './package-issuer.ts'
-import { install, installClient, nodeOf, pack, ROOT, run } from './packing.ts'
+import { install, installClient, MAJORS, nodeOf, pack, ROOT, run } from './packing.ts'
 import { listedKeys } from './replayed.ts'
 import { verdictOfVerifier } from './verifier-verdict.ts'
 
-const MAJORS = [20, 24]
 const PACKAGE = 'workers/assessment/local'
 /** What its sources import. */
 const SOURCES = ['package.json', PACKAGE, 'workers/text', 'server/interface', 'server/errors.ts']

@@ -49,12 +49,21 @@ t.test('an account signs digests into the chain and reads them back', async (t) 
   t.match(over, { status: 429, body: { error: { code: 'daily_limit' } } })
   t.match(over.headers.get('retry-after'), /^\d+$/)
 
-  for (const character of ['\u202e', '\u2028', '\u2029', '\u2066', '\u200f', '\u061c', '\n', '\u0085', '\u0000'])
-    t.match(
-      await call('POST', '/v1/receipt', { subject_sha256: digest('x'), label: `paid${character}100` }, auth),
-      { status: 400, body: { error: { code: 'invalid_request', message: /label: must be one line/ } } },
-      `U+${character.codePointAt(0)?.toString(16)}`,
-    )
+  const texts: [path: string, member: string, rest: object][] = [
+    ['/v1/receipt', 'label', { subject_sha256: digest('x') }],
+    ['/v1/api-keys', 'label', { scopes: ['receipt:write'] }],
+    ['/v1/heartbeat/job', 'note', { status: 'fail' }],
+  ]
+  for (const [path, member, rest] of texts)
+    for (const character of ['\u202e', '\u2028', '\u2029', '\u2066', '\u200f', '\u061c', '\n', '\u0085', '\u0000'])
+      t.match(
+        await call('POST', path, { ...rest, [member]: `paid${character}100` }, auth),
+        {
+          status: 400,
+          body: { error: { code: 'invalid_request', message: new RegExp(`${member}: must be one line`) } },
+        },
+        `${path} U+${character.codePointAt(0)?.toString(16)}`,
+      )
 
   const page = await call('GET', '/v1/chain')
   t.match(page.body, { from: 1, to: 10, head_serial: 10 })
