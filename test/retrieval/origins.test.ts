@@ -9,10 +9,10 @@ import { openWork } from '../../workers/context.ts'
 import { OriginBusyError } from '../../workers/retrieval/origin-wait.ts'
 import { buildOrigins, forgetOrigins, type OriginLimits } from '../../workers/retrieval/origins.ts'
 import { RetryLaterError } from '../../workers/retrieval/response.ts'
-import { openApiHarness, openSlowPage } from '../api-harness.ts'
+import { openApiHarness, openSlowPage, outcomeOf } from '../api-harness.ts'
 import { openTestDatabase } from '../database.ts'
 import { openQueue } from '../queue.ts'
-import { OTHER_NAME } from '../site.ts'
+import { OTHER_NAME, type Page } from '../site.ts'
 import { PAGE, payingFetch, type System, startSystem } from '../system.ts'
 import { until } from '../until.ts'
 
@@ -352,4 +352,37 @@ t.test('forty requests on one slow origin cause no work while they wait, and go 
   await second.work()
   t.same(front.site.requests.slice(1), paths, 'in the order of arrival')
   t.equal(front.logged.filter(({ event }) => event === 'put_off').length, 40, 'each was put off once')
+})
+
+t.test('a page that fails in any other way fails alone: its neighbours are read at once', async (t) => {
+  const failing: Record<string, Page> = {
+    '/broken-off': { headers: { 'content-length': '900', connection: 'close' }, body: '<p>The harbour' },
+    '/not-gzip': { headers: { 'content-encoding': 'gzip' }, body: '<p>plain' },
+    '/not-utf-8': { body: Uint8Array.of(0xff, 0xfe, 0xff) },
+    '/error': { status: 500, body: '' },
+    '/gone': { status: 410, headers: { 'retry-after': '300' }, body: '' },
+    '/not-found': { status: 404, headers: { 'retry-after': '300' }, body: '' },
+    '/elsewhere': { status: 302, headers: { location: 'https://127.0.0.1/' }, body: '' },
+  }
+  await using front = await openApiHarness()
+  await using work = await openWork(front.core)
+  await using queue = openQueue(work)
+  const buy = async (path: string) => {
+    const body = { source_url: front.site.url(path), claim: 'The harbour was opened in 1874.' }
+    const answer = await front.ask({ key: randomUUID(), body, fetch: payingFetch() })
+    await queue.pass()
+    return answer
+  }
+  for (const [path, page] of Object.entries(failing)) {
+    front.site.pages.set(path, page)
+    front.site.pages.set(`/beside${path}`, { body: PAGE })
+    await buy(path)
+    const beside = await outcomeOf(await buy(`/beside${path}`))
+    t.equal(beside.status, 200, `beside ${path}`)
+    const { rows } = await front.tables.query(
+      `select origin from origins where blocked_until > now() and origin like 'https:%'`,
+    )
+    t.same(rows, [], `${path} closes no host`)
+  }
+  t.equal(front.site.requests.filter((path) => path in failing).length >= Object.keys(failing).length, true)
 })
