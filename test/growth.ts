@@ -4,8 +4,12 @@ import { Session } from 'node:inspector'
 
 /** Exponent of the size with which the work of a reader may grow. */
 export const MOST_EXPONENT = 1.15
-/** Less work than this says nothing about growth. */
-const LITTLE = 100_000
+/** Less work says nothing about growth: in all, or for each character, which longer texts may cost more of. */
+const LITTLE = { all: 100_000, each: 16 }
+/** So much work is enough to tell. */
+const ENOUGH = 8 * LITTLE.all
+/** How much smaller than the largest size a size may be that is looked at: a budget that is spent ends the growth. */
+const SPAN = 64
 /** Most work: for each character, and for an input of any size, because budgets do not depend on it. */
 const MOST = { each: 2500, anyway: 40_000_000 }
 const FIRST = 1024
@@ -28,8 +32,8 @@ export function sizesUpTo(limit: number): number[] {
 }
 
 /**
- * The exponent with which the work grows. Begins with two sizes, and takes larger ones, up to the limit, as long as the work
- * seems to grow too fast: a budget that is spent ends the growth.
+ * The exponent with which the work grows at the largest sizes. Takes larger ones, up to the limit, until the work is enough to tell or
+ * in proportion to the size, and as long as it seems to grow too fast.
  * @param isWhole takes all sizes
  */
 export async function growthOf(
@@ -41,13 +45,24 @@ export async function growthOf(
   // What is kept between calls is made before anything is counted.
   await meter.count(() => work(FIRST))
   const points: [number, number][] = []
+  const counts: number[] = []
+  let exponent = 0
   for (const size of sizesUpTo(limit)) {
     const count = await meter.count(() => work(size))
-    points.push([size, Math.max(LITTLE, count)])
     if (count > MOST.anyway + MOST.each * size) return Number.POSITIVE_INFINITY
-    if (!isWhole && points.length > 1 && exponentOf(points) <= MOST_EXPONENT) break
+    counts.push(count)
+    points.push([size, Math.max(LITTLE.all, LITTLE.each * size, count)])
+    if (points.length === 1) continue
+    exponent = exponentOf(points.filter(([one]) => one >= size / SPAN))
+    if (!isWhole && exponent <= MOST_EXPONENT && (count > ENOUGH || isInProportion(counts))) break
   }
-  return exponentOf(points)
+  return exponent
+}
+
+/** Whether the last step to a larger size added no more than its share. Work that each size takes does not hide growth. */
+function isInProportion(counts: readonly number[]): boolean {
+  const [before, middle, last] = counts.slice(-3)
+  return last !== undefined && last - middle! <= STEP ** MOST_EXPONENT * Math.max(1, middle! - before!)
 }
 
 export interface WorkMeter extends Disposable {

@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { promisify } from 'node:util'
 import t from 'tap'
 import { BARE_ENV } from './children.ts'
-import { MOST_EXPONENT } from './growth.ts'
+import { growthOf, MOST_EXPONENT } from './growth.ts'
 import { LONG } from './long.ts'
 import { readers } from './readers.ts'
 
@@ -24,3 +24,22 @@ for (const [name, { inputs }] of Object.entries(readers))
       [],
     )
   })
+
+t.test('growth is seen where it begins late, and nothing else is', async (t) => {
+  const invented = (cost: (size: number) => number) => {
+    let size = 0
+    const count = async (work: () => unknown) => {
+      await work()
+      return cost(size)
+    }
+    const read = (given: number) => {
+      size = given
+    }
+    return growthOf({ count, [Symbol.dispose]: () => {} }, read, 4_194_304, false)
+  }
+  t.ok((await invented((n) => n ** 2 / 10_000)) > MOST_EXPONENT, 'a square with a small factor')
+  t.ok((await invented((n) => 50_000 + n ** 2 / 10_000)) > MOST_EXPONENT, 'a square after work of any size')
+  t.ok((await invented((n) => 50_000 + n)) <= MOST_EXPONENT, 'work in proportion')
+  t.ok((await invented((n) => Math.min(n ** 2, 30_000_000))) <= MOST_EXPONENT, 'a budget')
+  t.equal(await invented((n) => n ** 2 * 100), Number.POSITIVE_INFINITY, 'more than the most')
+})
