@@ -20,6 +20,11 @@ const starts: Record<string, () => Promise<AsyncDisposable>> = {
     await threads.run(new URL('./tasks.ts', import.meta.url), 'echo', 1)
     return threads
   },
+  async 'server/context.ts openApi'() {
+    const threads = openThreads({ minThreads: 0, maxThreads: 1 })
+    await threads.run(new URL('../../server/mcp/check-thread.ts', import.meta.url), 'readReport', '')
+    return threads
+  },
   async 'workers/assessment/local.ts'() {
     const assessor = openLocalAssessor({ threads: 1, metrics: openMetrics(), log: openLog('silent') })
     await assessor.ready
