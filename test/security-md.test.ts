@@ -111,6 +111,10 @@ const numbers: Record<string, readonly number[]> = {
     ADDRESS_LIMITS.reports,
     ADDRESS_LIMITS.reports_per_network,
   ],
+  'Reports and results that are being read, per address and per IPv6 /48 in a process': [
+    ADDRESS_LIMITS.readings_in_flight,
+    ADDRESS_LIMITS.readings_in_flight_per_network,
+  ],
   'The same of all callers that are kept, a quarter of them for networks with at most two': [
     ADDRESS_LIMITS.all_reports,
   ],

@@ -152,6 +152,8 @@ export const ADDRESS_LIMITS = {
   looks_in_flight: 4,
   /** Reports and results of /mcp/check that are being read, in one process. */
   readings_in_flight: 4,
+  /** Of a network: a quarter of those that may wait. */
+  readings_in_flight_per_network: 16,
   /** Reports whose check is a task. */
   reports: 20,
   /** Of a network, in a day. */

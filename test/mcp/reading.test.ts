@@ -38,6 +38,17 @@ t.test('one address has a few readings at a time, and another has its own', asyn
   t.equal(await read(held), 'read', 'and its places are free again')
 })
 
+t.test('the addresses of one /48 have a quarter of the places, and another /48 has its own', async (t) => {
+  const { promise, resolve } = Promise.withResolvers<unknown>()
+  const from = (n: number, network = 1) =>
+    callBy(() => promise as Promise<never>, `2001:db8:${network}:${n.toString(16)}::1`)
+  const most = Array.from({ length: ADDRESS_LIMITS.readings_in_flight_per_network }, (_, n) => read(from(n)))
+  await t.rejects(read(from(0xffff)), { code: 'rate_limited', message: /readings_in_flight_per_network/ })
+  const other = read(from(1, 2))
+  resolve({ value: 'read' })
+  t.same(new Set(await Promise.all([...most, other])), new Set(['read']))
+})
+
 t.test('the threads are shared by address: an address that has used them waits for one that has not', async (t) => {
   const lanes = buildLanes<string>(() => 0)
   const laneOf = async (address: string) => {
