@@ -118,6 +118,12 @@ t.test('the free check: exit status, SARIF, outputs, summary, cache', async (t) 
   t.notMatch(asked, /x402|viem/, 'what pays is installed for verdicts only')
 })
 
+t.test('every action that it uses is named by its commit, because a tag can be moved', async (t) => {
+  const used = [...ACTION.matchAll(/^ *(?:- )?uses: (.*)$/gm)]
+  t.equal(used.length, 3)
+  for (const [, name = ''] of used) t.match(name, /^actions\/[\w/-]+@[\da-f]{40} # v\d+\.\d+\.\d+$/)
+})
+
 t.test('what is not in the lock file of the checkout is not run', async (t) => {
   const edits = {
     'another version': "lock.packages['node_modules/parse5'].version = '99.0.0'",
