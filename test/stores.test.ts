@@ -45,10 +45,18 @@ t.test('every limit that is named exists', async (t) => {
   )
 })
 
+/** A named limit or table, or one of these. */
+const BOUND =
+  /`\w+`|^one (row|active one|open one) an? |^one row a day$|^(the tries of one alert|turns at an origin|what all workers run at a time|those of its watchdogs and citation watches)$/
+
 t.test('what anyone or an account can fill has a fair bound and one in all', async (t) => {
   const open = rows.filter(([, filledBy = '']) => /^(anyone|accounts|buyers)/.test(filledBy))
   t.ok(open.length > 20)
-  for (const [name = '', , fair, all] of open) t.ok(fair !== '-' && all !== '-', name)
+  for (const [name = '', filledBy = '', fair = '', all = ''] of open) {
+    for (const bound of [fair, all]) t.match(bound, BOUND, name)
+    // A /48 has 65,536 /64s.
+    if (/^anyone, (by registration|by quotes|over)/.test(filledBy)) t.match(fair, '/48', name)
+  }
   // A bound that refers to another table ends at one with a bound of its own.
   const boundOf = new Map(rows.map(([name = '', , , all = '']) => [name.replaceAll('`', ''), all]))
   for (const [name = '', , , all = ''] of open) {

@@ -72,3 +72,25 @@ t.test('unpaid quotes of one /48 have a limit, and leave room for others', async
   await t.rejects(api.limits.spendQuote('2001:db8:bad:ffff::1'), { code: 'rate_limited' })
   await t.resolves(api.limits.spendQuote('2001:db8:600d::1'))
 })
+
+t.test('the last quarter of the accounts of a day is for networks that made at most two', async (t) => {
+  await using office = await openAccountHarness(PROXIED)
+  let made = 0
+  const register = (address: string) => {
+    const body = { handle: `d${made++}-${Date.now()}` }
+    return office.call('POST', '/v1/register', { body, headers: { 'x-forwarded-for': address } })
+  }
+  for (const address of ['192.0.2.1', '192.0.2.2']) t.equal((await register(address)).status, 201)
+  const most = CALLER_LIMITS.registrations_in_all_per_day
+  // The one row that both have counted in is that of all callers.
+  await office.tables.query(
+    `update registration_days set registrations = ${partsOf(most).common} where registrations = 2`,
+  )
+  const statuses = []
+  for (let n = 0; n < 3; n++) statuses.push((await register(`2001:db8:1:${n}::1`)).status)
+  t.same(statuses, [201, 201, 429])
+  t.equal((await register('2001:db8:2::1')).status, 201, 'another network')
+  await office.tables.query(`update registration_days set registrations = ${most} where registrations > 1000`)
+  const last = await register('2001:db8:3::1')
+  t.match(last, { status: 429, body: { error: { code: 'daily_limit', message: /by all callers/ } } })
+})
