@@ -1,5 +1,5 @@
-// What holds for every command that writes a file: stopped before the service has answered, it leaves no new file, and a file that is
-// there as it was.
+// What holds for every command that writes a file: stopped before the service has answered, it ends within five seconds and leaves no new
+// file, and a file that is there as it was.
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
@@ -49,6 +49,9 @@ function contentsOf(folder: string) {
     .map((name) => [name, statSync(join(folder, name)).isFile() ? readFileSync(join(folder, name), 'utf8') : null])
 }
 
+/** Milliseconds in which a stopped command ends; starting it included. */
+const LIMIT_MS = 5000
+
 /** Stops the command at its first request. */
 async function expectUnchanged(t: Test, args: string[], folder: string, signal: NodeJS.Signals): Promise<void> {
   const before = contentsOf(folder)
@@ -64,7 +67,9 @@ async function expectUnchanged(t: Test, args: string[], folder: string, signal: 
   stop = () => void child.kill(signal)
   let said = ''
   child.stderr.on('data', (chunk) => (said += chunk))
+  const limit = setTimeout(() => child.kill('SIGKILL'), LIMIT_MS)
   const [code, by] = await once(child, 'close')
+  clearTimeout(limit)
   t.ok(by === signal || code === 130, `it was stopped: ${code} ${said}`)
   t.same(contentsOf(folder), before)
 }
