@@ -5,7 +5,7 @@ import type { Redis } from 'ioredis'
 import { LRUCache } from 'lru-cache'
 import { type CallerCache, openCallerCache } from './accounts/authentication.ts'
 import { buildRateLimits, type RateLimits } from './accounts/rate-limit.ts'
-import { CALLER_LIMITS } from './accounts/tiers.ts'
+import { ADDRESS_LIMITS, CALLER_LIMITS } from './accounts/tiers.ts'
 import { openBillingProvider } from './billing/configured-provider.ts'
 import type { BillingProvider } from './billing/provider.ts'
 import type { Config } from './config.ts'
@@ -212,8 +212,8 @@ export interface Api extends Core {
   /** Reads the chain for callers. */
   reader: Reader
   verifier: Verifier
-  /** Threads that parse what callers send. */
-  readers: Threads
+  /** Threads that parse what callers send, and the places there. */
+  parsing: { threads: Threads; ofAddress: Seats; ofNetwork: Seats }
   slots: SlotReads
   keyReads: KeyReads
   bindingReads: BindingReads
@@ -244,7 +244,7 @@ export function openResultCache(): LRUCache<string, ServedResult> {
 }
 
 /** Half of the threads are kept for what is read quickly. */
-const READERS = { minThreads: 0, maxThreads: 2, maxWaiting: 64, quickMs: 500 } as const
+const PARSING = { minThreads: 0, maxThreads: 2, maxWaiting: 64, quickMs: 500 } as const
 
 export async function openApi(core: Core, presence?: Presence): Promise<Api> {
   await using opened = new AsyncDisposableStack()
@@ -253,7 +253,7 @@ export async function openApi(core: Core, presence?: Presence): Promise<Api> {
   opened.use(await openIntakeClock(core.db, core.log))
   const reader = opened.use(openReader(core.db))
   const verifier = opened.use(openVerifier())
-  const readers = core.threads ?? opened.use(openThreads(READERS))
+  const parsers = core.threads ?? opened.use(openThreads(PARSING))
   const slots = opened.use(openSlotReads(core.db))
   const keyReads = opened.use(openKeyReads(core.db))
   const bindingReads = opened.use(openBindingReads(core.db))
@@ -273,7 +273,11 @@ export async function openApi(core: Core, presence?: Presence): Promise<Api> {
     heartbeats,
     reader,
     verifier,
-    readers,
+    parsing: {
+      threads: parsers,
+      ofAddress: openSeats({ each: ADDRESS_LIMITS.readings_in_flight, all: Number.POSITIVE_INFINITY }),
+      ofNetwork: openSeats({ each: ADDRESS_LIMITS.readings_in_flight_per_network, all: Number.POSITIVE_INFINITY }),
+    },
     slots,
     keyReads,
     bindingReads,

@@ -11,9 +11,6 @@ const THREAD = new URL('./check-thread.ts', import.meta.url)
 /** Milliseconds in a thread, and of waiting for one. */
 export const READING_LIMITS = { runningMs: 10_000, waitingMs: 20_000 } as const
 
-/** Readings under way, by address and by network. */
-const underWay = new Map<string, number>()
-
 /**
  * What the function `name` of check-thread.ts reads from an argument. Throws AppError: `invalid_request` for a text that cannot be
  * read, or takes too long; `rate_limited` and `capacity_exceeded`.
@@ -25,16 +22,18 @@ export async function readInThread<T>(
   member: string,
   { api, credentials, options }: Pick<Call, 'api' | 'credentials' | 'options'>,
 ): Promise<T> {
-  const [address, network] = [addressKey(credentials.address), `network ${networkKey(credentials.address)}`]
-  const { readings_in_flight, readings_in_flight_per_network } = ADDRESS_LIMITS
-  requireRoom(address, readings_in_flight, 'readings_in_flight: an address')
-  requireRoom(network, readings_in_flight_per_network, 'readings_in_flight_per_network: a network')
-  for (const key of [address, network]) underWay.set(key, (underWay.get(key) ?? 0) + 1)
+  const { threads, ofAddress, ofNetwork } = api.parsing
+  const [address, network] = [addressKey(credentials.address), networkKey(credentials.address)]
+  using place = ofAddress.take(address)
+  if (!place) throw soon('rate_limited', `readings_in_flight: an address has ${ADDRESS_LIMITS.readings_in_flight}.`)
+  using shared = ofNetwork.take(network)
+  const most = ADDRESS_LIMITS.readings_in_flight_per_network
+  if (!shared) throw soon('rate_limited', `readings_in_flight_per_network: a network has ${most}.`)
   try {
     // No page is read, so the network stands in the place of a domain.
     const lane = { payer: address, domain: network, isFree: false }
     const limits = { ...READING_LIMITS, lane, signal: options.signal }
-    const read = await api.readers.run<Read<T>>(THREAD, name, argument, limits)
+    const read = await threads.run<Read<T>>(THREAD, name, argument, limits)
     if ('value' in read) return read.value
     throw new AppError('invalid_request', `${member}: ${read.fault}`)
   } catch (error) {
@@ -43,17 +42,7 @@ export async function readInThread<T>(
     if (!(error instanceof ThreadError)) throw error
     if (options.signal.aborted) throw new AppError('cancelled', 'The caller disconnected.', { cause: error })
     throw soon('capacity_exceeded', 'More is waiting to be read than can be taken on.', error)
-  } finally {
-    for (const key of [address, network]) {
-      const left = (underWay.get(key) ?? 1) - 1
-      if (left > 0) underWay.set(key, left)
-      else underWay.delete(key)
-    }
   }
-}
-
-function requireRoom(key: string, most: number, whose: string) {
-  if ((underWay.get(key) ?? 0) >= most) throw soon('rate_limited', `${whose} has ${most}.`)
 }
 
 const soon = (code: 'rate_limited' | 'capacity_exceeded', message: string, cause?: unknown) =>

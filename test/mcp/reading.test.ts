@@ -4,10 +4,14 @@ import { ADDRESS_LIMITS } from '../../server/accounts/tiers.ts'
 import { readInThread } from '../../server/mcp/reading.ts'
 import { buildLanes, type Lane } from '../../server/threads/lanes.ts'
 import { openThreads, ThreadError, type Threads } from '../../server/threads/pool.ts'
+import { openSeats } from '../../server/verification/admission/waiting-seats.ts'
+
+const ofAddress = openSeats({ each: ADDRESS_LIMITS.readings_in_flight, all: 100 })
+const ofNetwork = openSeats({ each: ADDRESS_LIMITS.readings_in_flight_per_network, all: 100 })
 
 const callBy = (run: Threads['run'], address = '192.0.2.1', signal = new AbortController().signal) =>
   ({
-    api: { readers: { run } },
+    api: { parsing: { threads: { run }, ofAddress, ofNetwork } },
     credentials: { address },
     options: { waitSeconds: 0, signal },
   }) as unknown as Parameters<typeof readInThread>[3]

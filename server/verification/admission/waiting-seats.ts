@@ -1,5 +1,5 @@
-// Limits the calls that wait for an outcome, because each holds a socket and polls the database. A call without a seat is
-// answered at once.
+// Limits the calls of a holder that wait: for an outcome, because each holds a socket and polls the database, and for a thread. A call
+// without a seat is answered at once.
 
 export interface Seats {
   /** Takes a seat, which is freed by disposing it; null if the limit of this holder or of all holders is reached. */
