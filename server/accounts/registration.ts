@@ -6,7 +6,7 @@ import { nothing, sql, type Tx } from '../db/pool.ts'
 import { AppError } from '../errors.ts'
 import { addressKey, networkKey } from './address-key.ts'
 import { insertApiKey } from './api-keys.ts'
-import { NEWCOMER_USES, partsOf } from './shared-budget.ts'
+import { shareOf } from './shared-budget.ts'
 import { CALLER_LIMITS, refuseToday } from './tiers.ts'
 
 /** The service's own receipts carry these names in `requested_by`. An account with such a name could pass for the service. */
@@ -54,8 +54,7 @@ export async function countRegistration(tx: Tx, secret: KeyObject, address: stri
     throw refuseToday(`registrations: ${registrations_per_network_per_day} a day (UTC) from one network.`)
   // Last, because everyone's row is locked until the transaction ends.
   const ofAll = await countToday(tx, hash('all'))
-  const { common } = partsOf(registrations_in_all_per_day)
-  if (ofAll > (ofNetwork <= NEWCOMER_USES ? registrations_in_all_per_day : common))
+  if (ofAll > shareOf(registrations_in_all_per_day, ofNetwork))
     throw refuseToday(`registrations: ${registrations_in_all_per_day} a day (UTC) by all callers.`)
 }
 

@@ -55,3 +55,8 @@ export function partsOf(points: number): { common: number; reserve: number } {
   const reserve = Math.max(1, Math.floor(points * RESERVED_SHARE))
   return { common: points - reserve, reserve }
 }
+
+/** How much of a budget may be used up before a network with so many uses is refused. */
+export function shareOf(points: number, ofNetwork: number): number {
+  return ofNetwork <= NEWCOMER_USES ? points : partsOf(points).common
+}

@@ -3,7 +3,7 @@
 import { randomUUID } from 'node:crypto'
 import { z } from 'zod'
 import { lockAccount } from '../accounts/account.ts'
-import { NEWCOMER_USES, partsOf } from '../accounts/shared-budget.ts'
+import { shareOf } from '../accounts/shared-budget.ts'
 import { ADDRESS_LIMITS, dailyLimit, LIMITS, refuseToday, type Tier } from '../accounts/tiers.ts'
 import { enqueue } from '../db/jobs.ts'
 import { nothing, sql, type Tx } from '../db/pool.ts'
@@ -61,10 +61,6 @@ async function countForAddresses(tx: Tx, networkId: string): Promise<void> {
   if ((await countToday(tx, ALL_ADDRESSES)) > shareOf(most, ofNetwork))
     throw refuseToday(`${most} pages a day (UTC) are read for callers without an account; register one for more.`)
 }
-
-/** How much of what all callers share may be used up before a network with so many uses today is refused. */
-export const shareOf = (all: number, ofNetwork: number): number =>
-  ofNetwork <= NEWCOMER_USES ? all : partsOf(all).common
 
 /** Counts a page, or whatever else the id stands for, and answers the count of today with it. */
 export const countToday = (tx: Tx, id: string): Promise<number> =>
