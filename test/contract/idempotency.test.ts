@@ -3,6 +3,7 @@ import { randomUUID } from 'node:crypto'
 import t from 'tap'
 import { pruneRequests } from '../../server/verification/pruning.ts'
 import { expectCompleted, expectNonCompleted } from '../interface.schema.ts'
+import { pruneRequest } from '../prune.ts'
 import { holdPage, type Page } from '../site.ts'
 import {
   harbourClaim,
@@ -245,7 +246,7 @@ t.test(
     }
     const payingHeaders = { ...headers, ...WAIT }
     await expectGone('expired')
-    await pruneRequests(system.service.api.db, RETENTION_SECONDS)
+    await pruneRequest(system, id)
     t.same(await system.sql('select state from verification_requests where id = $1', [id]), [{ state: 'expired' }])
     await expectGone('pruned')
     t.equal(till.settled.length, before)
@@ -259,8 +260,7 @@ t.test(
       `update verification_requests set quote_expires_at = now() - interval '3601 seconds' where id = $1`,
       [id],
     )
-    await pruneRequests(system.service.api.db, RETENTION_SECONDS)
-    t.same(await system.sql('select id from verification_requests where id = $1', [id]), [], 'its row is deleted')
+    await pruneRequest(system, id, 'deleted')
     const other = { ...harbour, claim: 'It has three piers.' }
     const anew = await expectNonCompleted(t, await system.ask({ key, body: other }), 402, 'the key is free')
     t.not(anew.request_id, id)
@@ -296,7 +296,7 @@ t.test('a result past retention: 410, before pruning and after; the tombstone st
     t.equal((await system.recover(id, `${token}x`, {}, twin)).status, 404)
   }
   await expectGone('expired')
-  t.ok((await pruneRequests(system.service.api.db, RETENTION_SECONDS)) >= 1)
+  await pruneRequest(system, id)
   t.same(
     await system.sql('select state, body, result, observation, assessment from verification_requests where id = $1', [
       id,

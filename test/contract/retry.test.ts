@@ -4,8 +4,8 @@ import { randomUUID } from 'node:crypto'
 import t from 'tap'
 import { Countersign } from '../../client/client.ts'
 import { type ErrorCode, errorTable } from '../../server/errors.ts'
-import { pruneRequests } from '../../server/verification/pruning.ts'
 import { expectCompleted, expectNonCompleted } from '../interface.schema.ts'
+import { pruneRequest } from '../prune.ts'
 import { FALSE_NAME } from '../site.ts'
 import { openScriptedFacilitator, PAGE, payingFetch, signPayment, startSystem, termsOf } from '../system.ts'
 
@@ -173,7 +173,7 @@ t.test('a failure past retention is still retryable', async (t) => {
   const order = openOrder()
   const { id, text, token } = await fail(order)
   await system.sql(`update verification_requests set changed_at = now() - interval '25 hours' where id = $1`, [id])
-  await pruneRequests(system.service.api.db, 86_400)
+  await pruneRequest(system, id)
   t.same(await system.sql('select state, body from verification_requests where id = $1', [id]), [
     { state: 'failed', body: null },
   ])

@@ -2,8 +2,8 @@
 import { randomUUID } from 'node:crypto'
 import t from 'tap'
 import type { SettlementOutcome } from '../../server/payments/x402.ts'
-import { pruneRequests } from '../../server/verification/pruning.ts'
 import { expectCompleted, expectNonCompleted } from '../interface.schema.ts'
+import { pruneRequest } from '../prune.ts'
 import { holdPage } from '../site.ts'
 import {
   harbourClaim,
@@ -93,7 +93,7 @@ t.test('provably unpaid and then not paid in time: 410', async (t) => {
     }
   }
   await expectGone('expired')
-  await pruneRequests(system.service.api.db, 86_400)
+  await pruneRequest(system, id)
   await expectGone('pruned')
   t.equal(till.settled.length, 1)
 })
