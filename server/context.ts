@@ -212,7 +212,7 @@ export interface Api extends Core {
   /** Reads the chain for callers. */
   reader: Reader
   verifier: Verifier
-  /** Threads that parse what callers send, and the places there. */
+  /** Threads that parse what callers send and build evidence packages, and the places of the parsing there. */
   parsing: { threads: Threads; ofAddress: Seats; ofNetwork: Seats }
   slots: SlotReads
   keyReads: KeyReads
@@ -243,7 +243,7 @@ export function openResultCache(): LRUCache<string, ServedResult> {
   })
 }
 
-/** Half of the threads are kept for what is read quickly. */
+/** Half of the threads are kept for what is done quickly. */
 const PARSING = { minThreads: 0, maxThreads: 2, maxWaiting: 64, quickMs: 500 } as const
 
 export async function openApi(core: Core, presence?: Presence): Promise<Api> {

@@ -120,7 +120,7 @@ const RULES: Rule[] = [
   {
     why: 'a thread shares nothing',
     from: /-thread\.ts$/,
-    to: /^(server\/(?!errors\.ts|payments\/chains\/signed-transfer\.ts)|pg|slonik|pino)/,
+    to: /^(server\/(?!errors\.ts|payments\/chains\/signed-transfer\.ts|evidence\/(packing|wacz)\.ts)|pg|slonik|pino)/,
   },
   {
     why: 'threads are started without secrets',
@@ -131,6 +131,11 @@ const RULES: Rule[] = [
     why: 'what callers send is parsed in threads: a text that was made for it takes seconds',
     from: /^server\/(?!.*-thread\.ts$)/,
     to: /^client\/(report\/(markdown|html|citations)|verification|document)\.ts$/,
+  },
+  {
+    why: 'evidence packages are built in threads: a page of some megabytes would hold up every other call',
+    from: /^server\/(?!evidence\/(package-thread|wacz)\.ts$)/,
+    to: /^server\/evidence\/(wacz|warc|package-thread)\.ts$/,
   },
   { why: 'spans know no SDK', from: /^(?!server\/tracing\/exporter\.ts$)/, to: /^@opentelemetry\// },
   { why: 'one way out', from: /^(?!(server\/outbound|workers\/retrieval)\/)/, to: /^undici$/ },
@@ -227,6 +232,22 @@ t.test('from the web entry nothing reaches a parser of pages or the SDK of a mod
       reachedFrom(file).some((module) => heavy.test(module)),
       `${file} does reach one of them`,
     )
+})
+
+t.test('nothing that a thread loads reaches the database, the log or the settings', async (t) => {
+  const shared = /^(pg|slonik|pino|server\/(config|context|telemetry)\.ts|server\/db\/.*)$/
+  const threads = files.filter((file) => file.endsWith('-thread.ts'))
+  t.ok(threads.includes('server/evidence/package-thread.ts'))
+  for (const file of threads)
+    t.same(
+      reachedFrom(file).filter((module) => shared.test(module)),
+      [],
+      file,
+    )
+  t.ok(
+    reachedFrom('server/evidence/store.ts').some((module) => shared.test(module)),
+    'the walk finds them',
+  )
 })
 
 t.test('a process loads a large SDK only where its configuration needs one', async (t) => {

@@ -1,7 +1,7 @@
 // The stored form of a capture: all hops of one visit in one block of bytes, compressed where that makes it smaller, and the digests of its
 // parts, which the manifest repeats.
 import { promisify } from 'node:util'
-import { deflateRaw, inflateRaw } from 'node:zlib'
+import { deflateRaw, inflateRawSync } from 'node:zlib'
 import { z } from 'zod'
 import type { CaptureDigests, CapturedHop } from '../../workers/retrieval/capture.ts'
 import { canonicalJson, sha256 } from '../receipts/format.ts'
@@ -87,10 +87,10 @@ export async function packCapture(
   }
 }
 
-/** Throws for bytes that packCapture did not make. */
-export async function unpackCapture(bytes: Buffer): Promise<UnpackedCapture> {
+/** For threads. Throws for bytes that packCapture did not make. */
+export function unpackCapture(bytes: Buffer): UnpackedCapture {
   const end = LENGTH_BYTES + bytes.readUInt32BE(0)
-  const plain: Buffer = await promisify(inflateRaw)(bytes.subarray(LENGTH_BYTES, end))
+  const plain: Buffer = inflateRawSync(bytes.subarray(LENGTH_BYTES, end))
   const newline = plain.indexOf('\n')
   const { connections, hops } = index.parse(JSON.parse(plain.toString('utf8', 0, newline)))
   const packed = { from: plain, at: newline + 1 }

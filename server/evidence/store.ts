@@ -14,7 +14,7 @@ import { column, type Database, nothing, relaxed, sql, type Tx } from '../db/poo
 import { openBytes, sealBytes } from '../payments/seal.ts'
 import { type Participant, Refused } from '../receipts/chain.ts'
 import type { Logger, Metrics } from '../telemetry.ts'
-import { packCapture, type UnpackedCapture, unpackCapture } from './packing.ts'
+import { packCapture } from './packing.ts'
 
 export interface Captures extends AsyncDisposable {
   /** Stores the hops of one visit; null where they are not kept. Never rejects. */
@@ -148,7 +148,8 @@ async function storeManifests(tx: Tx, entries: { item: Manifest; attestation: { 
 
 export interface SignedCapture {
   id: string
-  capture: UnpackedCapture
+  /** As packCapture made it. */
+  packed: Buffer
   manifest: Buffer
   /** Of the manifest's receipt. */
   serial: number
@@ -164,8 +165,7 @@ const signedRow = z.object({
 export async function findCapture(db: Database, key: KeyObject, id: string): Promise<SignedCapture | null> {
   const row = await db.maybeOne(sql.type(signedRow)`select sealed, manifest, serial from captures where id = ${id}`)
   if (!row?.manifest || row.serial === null) return null
-  const capture = await unpackCapture(openBytes(key, id, row.sealed))
-  return { id, capture, manifest: row.manifest, serial: row.serial }
+  return { id, packed: openBytes(key, id, row.sealed), manifest: row.manifest, serial: row.serial }
 }
 
 /** Rows and octets of all captures, as of the last commit that changed them. */

@@ -19,8 +19,8 @@ export interface PackageParts {
 
 const SOFTWARE = 'Countersign-Source-Verification/1.0'
 
-/** The same bytes for the same parts. */
-export async function buildPackage(parts: PackageParts): Promise<Buffer> {
+/** For threads. The same bytes for the same parts. */
+export function buildPackage(parts: PackageParts): Uint8Array {
   const { capture, manifest, receipts, stamps, result } = parts
   const fields = {
     software: SOFTWARE,
@@ -28,7 +28,7 @@ export async function buildPackage(parts: PackageParts): Promise<Buffer> {
     extraction: result.extraction,
     methodology_version: result.methodology_version,
   }
-  const warc = await buildWarc(parts.captureId, result.checked_at, fields, capture.hops)
+  const warc = buildWarc(parts.captureId, result.checked_at, fields, capture.hops)
   const files: Record<string, Buffer> = {
     [ARCHIVE]: warc.bytes,
     'indexes/index.cdx': Buffer.from(indexOf(warc)),
@@ -63,7 +63,7 @@ export async function buildPackage(parts: PackageParts): Promise<Buffer> {
     'datapackage-digest.json': Buffer.from(JSON.stringify(digest)),
     ...files,
   }
-  return Buffer.from(zipSync(all, { level: 0, mtime: inZip(result.checked_at) }))
+  return zipSync(all, { level: 0, mtime: inZip(result.checked_at) })
 }
 
 const ARCHIVE = 'archive/data.warc.gz'

@@ -1,8 +1,7 @@
 // A WARC/1.1 file of one capture (ISO 28500): a record of the crawler, then request and response of each hop, each record a gzip member.
 // Written here because a record is a dozen lines, and the libraries for it parse and fetch much more than is needed.
 import { hash } from 'node:crypto'
-import { promisify } from 'node:util'
-import { gzip } from 'node:zlib'
+import { gzipSync } from 'node:zlib'
 import { sha256 } from '../receipts/format.ts'
 import type { StoredHop } from './packing.ts'
 
@@ -23,19 +22,19 @@ export interface Warc {
 }
 
 /**
- * The same bytes for the same capture and the same fields.
+ * For threads. The same bytes for the same capture and the same fields.
  * @param id of the capture; the ids of the records follow from it
  * @param date of the record of the crawler, ISO 8601
  * @param fields of that record
  */
-export async function buildWarc(
+export function buildWarc(
   id: string,
   date: string,
   fields: Readonly<Record<string, string>>,
   hops: readonly StoredHop[],
-): Promise<Warc> {
+): Warc {
   const about = Object.entries(fields).map(([name, value]) => `${name}: ${value}\r\n`)
-  const info = await record(
+  const info = record(
     { 'WARC-Type': 'warcinfo', 'WARC-Record-ID': recordId(id, 'warcinfo'), 'WARC-Date': date },
     'application/warc-fields',
     [Buffer.from(about.join(''))],
@@ -56,8 +55,8 @@ export async function buildWarc(
       'WARC-Concurrent-To': other,
     })
     const payloadDigest = `sha256:${sha256(hop.body)}`
-    const request = await record(of('request', asked, answered), 'application/http; msgtype=request', [hop.request])
-    const response = await record(
+    const request = record(of('request', asked, answered), 'application/http; msgtype=request', [hop.request])
+    const response = record(
       {
         ...of('response', answered, asked),
         'WARC-Payload-Digest': payloadDigest,
@@ -76,7 +75,7 @@ export async function buildWarc(
 
 const FAST = { level: 1 }
 
-async function record(headers: Record<string, string>, type: string, parts: readonly Buffer[]): Promise<Buffer> {
+function record(headers: Record<string, string>, type: string, parts: readonly Buffer[]): Buffer {
   const block = Buffer.concat(parts)
   const lines = Object.entries({
     ...headers,
@@ -85,7 +84,7 @@ async function record(headers: Record<string, string>, type: string, parts: read
     'Content-Length': String(block.length),
   }).map(([name, value]) => `${name}: ${value}\r\n`)
   const whole = Buffer.concat([Buffer.from(`WARC/1.1\r\n${lines.join('')}\r\n`), block, Buffer.from('\r\n\r\n')])
-  return promisify(gzip)(whole, FAST)
+  return gzipSync(whole, FAST)
 }
 
 /** A URN that is the same for the same part of the same capture (RFC 9562, version 8). */

@@ -1,14 +1,16 @@
 // The evidence package of a result: everything that its observation was made of, for the holder of the recovery token.
 import { z } from 'zod'
+import { addressKey, networkKey } from '../accounts/address-key.ts'
 import type { Api } from '../context.ts'
 import { sql } from '../db/pool.ts'
-import { AppError } from '../errors.ts'
+import { AppError, retrySoon } from '../errors.ts'
+import type { PackageOrder } from '../evidence/package-thread.ts'
 import { findCapture, type SignedCapture } from '../evidence/store.ts'
-import { buildPackage } from '../evidence/wacz.ts'
 import { purchaseResult } from '../interface/claims.ts'
 import { type Call, defineExchange, Reply } from '../operation.ts'
 import { describeReceipt } from '../receipts/operations.ts'
 import { findTimestampsOver } from '../receipts/timestamps.ts'
+import { isThreadShortage, PAGE_LIMITS, type PageOptions } from '../threads/pool.ts'
 import { buildSemaphore } from '../threads/semaphore.ts'
 import { isRecoveryToken } from './recovery-token.ts'
 
@@ -45,6 +47,8 @@ export const getClaimsEvidence = defineExchange({
   run: (input, call) => answerPackage(input, call, 'source_claims'),
 })
 
+const THREAD = new URL('../evidence/package-thread.ts', import.meta.url)
+
 /** Packages that a process builds at the same time: each takes several times the size of its page. */
 const MAX_BUILDING = 2
 const building = buildSemaphore(MAX_BUILDING)
@@ -59,7 +63,10 @@ async function answerPackage(
     new AppError('not_found', 'There is no evidence of such a request, or the recovery token is not its own.')
   if (!z.uuid().safeParse(id).success || !isRecoveryToken(api.secrets.recovery, id, credentials.bearer ?? ''))
     throw none()
-  const bytes = await building.pass(() => buildFor(id, type, api), options.signal)
+  // No page is read, so the network stands in the place of a domain.
+  const lane = { payer: addressKey(credentials.address), domain: networkKey(credentials.address), isFree: false }
+  const { signal } = options
+  const bytes = await building.pass(() => buildFor(id, type, api, { signal, lane }), signal, lane)
   if (!bytes) throw none()
   return Reply.bytes(bytes, {
     headers: {
@@ -70,7 +77,12 @@ async function answerPackage(
   })
 }
 
-async function buildFor(id: string, type: 'source' | 'source_claims', api: Api): Promise<Buffer | null> {
+async function buildFor(
+  id: string,
+  type: 'source' | 'source_claims',
+  api: Api,
+  options: PageOptions,
+): Promise<Buffer | null> {
   const row = await api.db.maybeOne(sql.type(capturedResult)`
     select result, capture_id from verification_requests
     where id = ${id} and state = 'completed' and capture_id is not null`)
@@ -82,15 +94,30 @@ async function buildFor(id: string, type: 'source' | 'source_claims', api: Api):
   const { receipts, stamps } = await proveBoth(api, result.receipt.attestation.serial, captured.serial)
   const { extraction } = manifestOf(captured)
   const { checked_at, methodology_version, source } = result
-  return buildPackage({
+  const order: PackageOrder = {
     captureId: captured.id,
-    capture: captured.capture,
-    manifest: captured.manifest,
+    packed: alone(captured.packed),
+    manifest: alone(captured.manifest),
     receipts,
-    stamps,
+    stamps: stamps.map(({ note, reply }) => ({ note, reply: alone(reply) })),
     result: { final_url: source.final_url, checked_at, extraction, methodology_version },
-  })
+  }
+  try {
+    const limits = { ...PAGE_LIMITS, ...options }
+    const bytes = await api.parsing.threads.run<Uint8Array>(THREAD, 'buildOrdered', order, limits)
+    return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength)
+  } catch (error) {
+    if (!isThreadShortage(error)) throw error
+    const message = 'More packages are waiting to be built than can be taken on.'
+    throw new AppError('capacity_exceeded', message, { headers: retrySoon(), cause: error })
+  }
 }
+
+/**
+ * The bytes in memory of their own: a message to a thread has all the memory that its bytes lie in, and Node keeps short ones together
+ * with others.
+ */
+const alone = (bytes: Buffer) => (bytes.byteLength === bytes.buffer.byteLength ? bytes : new Uint8Array(bytes))
 
 /**
  * Both receipts with proofs: to the first head after both of them that an authority has stamped, else to the head of now. A proof to
