@@ -23,20 +23,27 @@ const CONTRACT_HEADERS = [
 ]
 
 const origins = new Set<string>()
+const answered = new Set<string>()
 let expected: ReturnType<typeof openDocument> | undefined
+let watching = false
 
 /**
  * From now on `fetch` rejects for answers of this service that are not as documented. Disposing ends it.
  * @param address of the service
  */
 export function expectDocumented(address: string): Disposable {
-  if (expected === undefined) {
-    expected = openDocument()
-    watchFetch(expected)
-  }
+  expected ??= openDocument()
+  if (!watching) watchFetch(expected)
+  watching = true
   const { origin } = new URL(address)
   origins.add(origin)
   return { [Symbol.dispose]: () => void origins.delete(origin) }
+}
+
+/** The statuses of operations, as `get /v1/keys 200`: those that the document names, and those that watched services answered so far. */
+export function statusesOfOperations(): { documented: string[]; answered: ReadonlySet<string> } {
+  expected ??= openDocument()
+  return { documented: expected.statuses, answered }
 }
 
 function watchFetch({ problemOf }: ReturnType<typeof openDocument>): void {
@@ -71,6 +78,7 @@ function openDocument() {
     if (!operation) return null
     const described = operation.responses[response.status]
     if (!described) return `the status is not documented (${await response.clone().text()})`
+    answered.add(`${method} ${path} ${response.status}`)
     const silent = CONTRACT_HEADERS.find((name) => response.headers.has(name) && !(name in (described.headers ?? {})))
     if (silent) return `the header ${silent} is not documented`
     const type = 'application/json'
@@ -82,5 +90,10 @@ function openDocument() {
     if (!validate) throw new Error(`${pointer} is no schema`)
     return validate(await response.clone().json()) ? null : ajv.errorsText(validate.errors)
   }
-  return { problemOf }
+  const statuses = Object.entries(document.paths).flatMap(([path, methods]) =>
+    Object.entries(methods).flatMap(([method, { responses }]) =>
+      Object.keys(responses).map((status) => `${method} ${path} ${status}`),
+    ),
+  )
+  return { problemOf, statuses }
 }

@@ -329,8 +329,10 @@ function successContent({ rawAnswer, output }: Operation) {
 /** Every code that the operation may fail with in HTTP. */
 function codesOf(operation: Operation): ErrorCode[] {
   const body = operation.method === 'GET' ? [] : (['body_too_large', 'unsupported_media_type'] as const)
+  // A parameter that cannot be decoded leads to no operation.
+  const undecodable = operation.path.includes('{') ? (['not_found'] as const) : []
   const anyCall = ['provider_unavailable', 'capacity_exceeded', 'internal_error'] as const
-  return [...new Set([...errorCodes(operation), ...body, ...anyCall])]
+  return [...new Set([...errorCodes(operation), ...undecodable, ...body, ...anyCall])]
 }
 
 function statusOf(code: ErrorCode): number {

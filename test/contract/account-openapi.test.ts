@@ -75,7 +75,20 @@ t.test('queries and conditional headers are parameters', async (t) => {
 
 t.test('answers: the statuses of success, bytes as bytes, and every failure by its code', async (t) => {
   const statuses = (id: string) => Object.keys(find(id).responses)
-  t.same(statuses('put_journal_slot'), ['200', '201', '400', '401', '403', '412', '413', '415', '429', '500', '503'])
+  t.same(statuses('put_journal_slot'), [
+    '200',
+    '201',
+    '400',
+    '401',
+    '403',
+    '404',
+    '412',
+    '413',
+    '415',
+    '429',
+    '500',
+    '503',
+  ])
   t.same(statuses('get_journal_slot'), ['200', '304', '400', '401', '403', '404', '412', '429', '500', '503'])
   t.same(statuses('delete_journal_slot'), ['204', '400', '401', '403', '404', '412', '413', '415', '429', '500', '503'])
   t.same(statuses('renew_lease'), ['200', '400', '401', '403', '404', '409', '413', '415', '429', '500', '503'])

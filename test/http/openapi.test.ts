@@ -181,6 +181,23 @@ t.test('the verification routes have the statuses, headers and parameters of the
   t.ok(recovery.security, 'recovery takes a bearer token')
 })
 
+t.test(
+  'a path parameter that cannot be decoded is answered as documented, by every operation that has one',
+  async (t) => {
+    const withParameter = listOperations(await load()).filter(({ path }) => path.includes('{'))
+    t.ok(withParameter.length > 0)
+    for (const { path, method } of withParameter)
+      for (const parameter of path.match(/\{\w+\}/g) ?? [])
+        for (const broken of ['%ff', '%', '%zz', 'x%e2%82', '%c0%af', '%ed%a0%80']) {
+          const address = path.replace(parameter, broken).replaceAll(/\{\w+\}/g, 'x')
+          // `fetch` rejects here if the document does not have the answer.
+          const response = await fetch(system.url(address), { method })
+          t.equal(response.status, 404, `${method} ${address}`)
+          t.match(await response.json(), { error: { code: 'not_found', retryable: false } })
+        }
+  },
+)
+
 t.test('without the database, answers are as documented', async (t) => {
   await using away = await system.openTwin()
   const { db } = away.api
