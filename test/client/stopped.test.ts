@@ -1,8 +1,9 @@
-// What holds for every command that writes a file: stopped before the service has answered, it ends within five seconds and leaves no new
-// file, and a file that is there as it was.
-import { spawn } from 'node:child_process'
+// What holds for every command: stopped before the service has answered, it ends within five seconds with the status that its help names,
+// and leaves no new file, and a file that is there as it was.
+import { spawn, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
-import { readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
+import { closeSync, constants, openSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import { open } from 'node:fs/promises'
 import { createServer } from 'node:http'
 import { join } from 'node:path'
 import t, { type Test } from 'tap'
@@ -31,9 +32,15 @@ function writing({ name, args, asks }: Call): Call | null {
 }
 
 const calls = CALLS.flatMap((call) => writing(call) ?? [])
-const withHead = calls
-  .filter(({ name }) => name === 'export')
-  .map((call) => ({ ...call, args: [...call.args, '--head', `3:${HASH}`] }))
+const MORE: Record<string, readonly string[]> = {
+  export: ['--head', `3:${HASH}`],
+  check: ['--verify', '--wallet', '@/wallet.key', '--yes'],
+}
+/** Calls that do more than those of the table. */
+const further = calls.flatMap((call) => {
+  const more = MORE[call.name]
+  return more ? [{ ...call, args: [...call.args, ...more] }] : []
+})
 
 /** What a file may hold that the command goes on with; every other one is replaced at its end. */
 const CONTENTS: Readonly<Record<string, string>> = {
@@ -52,9 +59,18 @@ function contentsOf(folder: string) {
 /** Milliseconds in which a stopped command ends; starting it included. */
 const LIMIT_MS = 5000
 
-/** Stops the command at its first request. */
-async function expectUnchanged(t: Test, args: string[], folder: string, signal: NodeJS.Signals): Promise<void> {
-  const before = contentsOf(folder)
+interface Stop {
+  folder: string
+  signal: NodeJS.Signals
+  /** What the command reads from standard input, which does not end. */
+  input?: string
+  /** The moment of the signal; by default the command's first request. */
+  at?: Promise<unknown>
+}
+
+/** Stops the command while it waits. With a signal that the command leaves to the system, a shell shows 128 and its number. */
+async function expectStopped(t: Test, { name, args }: Pick<Call, 'name' | 'args'>, how: Stop): Promise<void> {
+  const { folder, signal, input = '', at } = how
   let stop = () => {}
   const baseUrl = await listen(
     t,
@@ -65,21 +81,29 @@ async function expectUnchanged(t: Test, args: string[], folder: string, signal: 
     cwd: folder,
   })
   stop = () => void child.kill(signal)
+  void at?.then(stop)
+  child.stdin.on('error', () => {}).write(input)
   let said = ''
   child.stderr.on('data', (chunk) => (said += chunk))
   const limit = setTimeout(() => child.kill('SIGKILL'), LIMIT_MS)
   const [code, by] = await once(child, 'close')
   clearTimeout(limit)
-  t.ok(by === signal || code === 130, `it was stopped: ${code} ${said}`)
-  t.same(contentsOf(folder), before)
+  const hears = COMMANDS.get(name)?.exitStatus?.includes('130') && (name !== 'check' || args.includes('--verify'))
+  t.same({ code, by }, hears ? { code: 130, by: null } : { code: null, by: signal }, `${name} is stopped: ${said}`)
+}
+
+async function expectUnchanged(t: Test, call: Pick<Call, 'name' | 'args'>, how: Stop): Promise<void> {
+  const before = contentsOf(how.folder)
+  await expectStopped(t, call, how)
+  t.same(contentsOf(how.folder), before)
 }
 
 t.test('a stop before the first answer', async (t) => {
   t.ok(calls.length > 10, calls.map(({ name }) => name).join())
   for (const signal of ['SIGINT', 'SIGTERM'] as const)
-    for (const call of [...calls, ...withHead])
+    for (const call of [...calls, ...further])
       await t.test(`${call.name}: ${signal} leaves no new file`, async (t) => {
-        await expectUnchanged(t, [...call.args], await makeFiles(t), signal)
+        await expectUnchanged(t, call, { folder: await makeFiles(t), signal })
       })
 
   for (const call of calls) {
@@ -90,9 +114,48 @@ t.test('a stop before the first answer', async (t) => {
     await t.test(`${call.name}: ${files} stay as they were`, async (t) => {
       const folder = await makeFiles(t)
       for (const name of files) writeFileSync(join(folder, name), CONTENTS[name] ?? 'what was there\n')
-      await expectUnchanged(t, args, folder, 'SIGINT')
+      await expectUnchanged(t, { name: call.name, args }, { folder, signal: 'SIGINT' })
     })
   }
+})
+
+/** Neither a service nor a file can keep it waiting. */
+const NEVER_WAITS = ['wallet new']
+const PURCHASE = { name: 'verify_source', arguments: { source_url: 'https://example.org/', claim: 'x' } }
+const TOOL_CALL = `${JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'tools/call', params: PURCHASE })}\n`
+
+/** Replaces the first file that the command reads by a pipe that never ends. `read` resolves when the command has opened it. */
+function openEndless(t: Test, folder: string, { args }: Call): { read: Promise<unknown> } & AsyncDisposable {
+  const file = join(folder, args.find((word) => word.startsWith('@/'))?.slice(2) ?? '')
+  rmSync(file)
+  t.equal(spawnSync('mkfifo', ['-m', '600', file]).status, 0)
+  // To open it waits for a reader.
+  const read = open(file, constants.O_WRONLY)
+  return {
+    read,
+    async [Symbol.asyncDispose]() {
+      const reader = openSync(file, constants.O_RDONLY | constants.O_NONBLOCK)
+      await (await read).close()
+      closeSync(reader)
+    },
+  }
+}
+
+t.test('a command that waits ends at a signal', async (t) => {
+  const written = new Set(calls.map(({ name }) => name))
+  const others = CALLS.filter(({ name }) => !written.has(name))
+  t.ok(others.length > 10)
+  for (const signal of ['SIGINT', 'SIGTERM'] as const)
+    for (const call of others)
+      await t.test(`${call.name}: ${signal}`, async (t) => {
+        const folder = await makeFiles(t)
+        if (call.asks) await expectStopped(t, call, { folder, signal })
+        else if (call.name === 'mcp') await expectStopped(t, call, { folder, signal, input: TOOL_CALL })
+        else if (!NEVER_WAITS.includes(call.name)) {
+          await using endless = openEndless(t, folder, call)
+          await expectStopped(t, call, { folder, signal, at: endless.read })
+        }
+      })
 })
 
 t.test('what the service refuses leaves no new file either', async (t) => {

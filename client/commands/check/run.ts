@@ -31,7 +31,7 @@ import {
 } from '../files.ts'
 import { explain, firstError, json, note, paint, print } from '../output.ts'
 import { openClient, patienceWith } from '../patience.ts'
-import { INTERRUPTED } from '../signals.ts'
+import { endAtSignals, INTERRUPTED } from '../signals.ts'
 import { readApiKey, serviceUrl } from '../toolkit.ts'
 import { readWallet } from '../wallet-file.ts'
 import { fillCheckPage, readCheckPage } from './page.ts'
@@ -68,6 +68,7 @@ export async function runCheck(file: string, options: CheckOptions): Promise<Exi
     throw new UsageError('--fix asks before it changes the report, and there is no terminal to ask on: give --yes.')
   if (options.verify && !options.yes && (file === '-' || !process.stdin.isTTY))
     throw new UsageError('--verify asks before it buys, and there is no terminal to ask on: give --yes.')
+  using _ending = options.verify ? endAtSignals() : null
   const service = serviceUrl(options.service)
   // Before anything is asked or bought.
   const page = options.html === undefined ? null : await readCheckPage()
