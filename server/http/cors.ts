@@ -17,19 +17,28 @@ const EXPOSED = [
 ]
 const MAX_AGE_SECONDS = 7200
 
-/** Routes for operators or for pages of this service, not for other pages. They have `cors: false`; a preflight does not reach them, so it is matched here. */
-const PRIVATE = /^\/(metrics|readyz|healthz|try|operator(\/[^?]*)?)(\?|$)/
-
-/** Allows every request header that a preflight names: stock x402 clients send an unusual one. */
+/** Allows every request header that a preflight names: stock x402 clients send an unusual one. To be called before any route is made. */
 export async function mountCors(app: FastifyInstance) {
   const options = (request: FastifyRequest): FastifyCorsOptions => ({
-    origin: PRIVATE.test(request.url) ? false : '*',
+    origin: '*',
     methods: ['GET', 'HEAD', 'POST', 'PUT', 'DELETE'],
     exposedHeaders: EXPOSED,
     maxAge: MAX_AGE_SECONDS,
     preflight: isPreflight(request),
   })
   await app.register(cors, { delegator: (request, done) => done(null, options(request)) })
+  app.addHook('onRoute', (route) => {
+    if (route.config?.cors === false && route.method !== 'OPTIONS') refusePreflights(app, route.url)
+  })
+}
+
+/**
+ * A route with `cors: false` is for operators or for pages of this service, not for other pages. Its preflight needs a route too: only
+ * the router knows every spelling of a path, such as `/%74ry`.
+ */
+function refusePreflights(app: FastifyInstance, url: string) {
+  if (app.hasRoute({ method: 'OPTIONS', url })) return
+  app.options(url, { config: { cors: false } }, (_request, reply) => reply.callNotFound())
 }
 
 /** Any other OPTIONS request is for a method that no route has. */

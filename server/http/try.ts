@@ -34,7 +34,7 @@ export async function mountTry(app: FastifyInstance, api: Api) {
     config: { operation },
     onRequest: (request: FastifyRequest) => api.limits.spend(request.ip),
   })
-  app.get('/try', page('try_page'), async (request, reply) => {
+  app.get('/try', { ...page('try_page'), config: { operation: 'try_page', cors: false } }, async (request, reply) => {
     if (!api.config.try.enabled) return refuse(request, reply, api)
     return sendPage(reply, tryPage(await openSite(api), await partsOf(api)), { forms: true })
   })

@@ -198,6 +198,21 @@ t.test('pages of other sites may not read /metrics, /readyz and /healthz, nor lo
   t.equal((await get('/llms.txt', undefined, { origin })).headers.get('access-control-allow-origin'), '*')
 })
 
+t.test('no spelling of the path of a private route gets past its preflight, or is read by another site', async (t) => {
+  const origin = 'https://shop.example'
+  const paths = ['/metrics', '/readyz', '/healthz', '/try', '/operator', '/operator/requests', '/operator/sign-in']
+  for (const path of paths)
+    for (const spelling of [path, `/%${path.charCodeAt(1).toString(16)}${path.slice(2)}`, `${path}?`, `${path}?x=/`])
+      for (const method of ['OPTIONS', 'GET']) {
+        const headers = { origin, 'access-control-request-method': 'POST' }
+        const answer = await fetch(system.url(spelling), { method, headers })
+        // There is no GET of a sign-in, so that answer says nothing about a route.
+        if (method === 'GET' && path === '/operator/sign-in') continue
+        t.equal(answer.headers.get('access-control-allow-origin'), null, `${method} ${spelling}`)
+        await answer.body?.cancel()
+      }
+})
+
 t.test('the limit per address applies to metrics, documents and pages, and not to probes', async (t) => {
   const paths = [
     '/metrics',
