@@ -49,7 +49,7 @@ export async function openBudgetFile(
   { cap, run, sent, take = lock }: FileOptions & { take?: typeof lock },
 ): Promise<Budget & AsyncDisposable> {
   await using opened = new Opened()
-  opened.use(await take(`${path}.lock`))
+  opened.use(await take(budgetLock(path)))
   const held = new Map<string, bigint>()
   const file = opened.use(await LogFile.open<BudgetLine>(path, readInto(held, path)))
   const write = (payment: string, atoms: bigint) =>
@@ -61,6 +61,9 @@ export async function openBudgetFile(
   const closing = opened.move()
   return Object.assign(count, { [Symbol.asyncDispose]: () => closing[Symbol.asyncDispose]() })
 }
+
+/** The path of the lock of a budget file. */
+export const budgetLock = (path: string) => `${path}.lock`
 
 function readInto(held: Map<string, bigint>, path: string) {
   return ({ payment, atoms }: BudgetLine) => {

@@ -7,7 +7,7 @@
 //   retry      a row that had failed is tried anew, under another key: the service repeats a failure to the same key
 import { createHmac, randomBytes, randomUUID } from 'node:crypto'
 import type { Terms } from '../wallet.ts'
-import { LogFile, readLines } from './log-file.ts'
+import { checkLines, LogFile, readLines } from './log-file.ts'
 import type { Row } from './rows.ts'
 
 export interface Header {
@@ -147,6 +147,11 @@ export async function readPayments(path: string): Promise<{ terms: Terms; paid: 
   const read = readInto()
   for await (const line of readLines<Line>(path)) read.line(line)
   return read.header && { terms: read.header.terms, paid: new Set([...read.live.values()].flatMap(rowsPaidBy)) }
+}
+
+/** Throws a DamagedFileError or a JournalError for a file that is no journal. Changes nothing, and there need be no file. */
+export function checkJournal(path: string): Promise<void> {
+  return checkLines(path, readInto().line)
 }
 
 function rowsPaidBy({ id, rows }: SignedLine): string[] {

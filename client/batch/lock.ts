@@ -1,6 +1,6 @@
 // A lock that one process holds on a file or folder, because two runs that count the same money separately would overspend
 // it.
-import { readFileSync } from 'node:fs'
+import { existsSync, readFileSync } from 'node:fs'
 import { link, open, rm, writeFile } from 'node:fs/promises'
 import { resolve } from 'node:path'
 
@@ -30,6 +30,11 @@ export async function lock(path: string): Promise<AsyncDisposable> {
   } finally {
     taking.delete(guard)
   }
+}
+
+/** Throws a LockedError where another process holds the lock at this path. Takes nothing: it may be taken right after. */
+export function checkUnlocked(path: string): void {
+  if (existsSync(path) && isAlive(readHolder(path))) throw locked(path)
 }
 
 /** The guards that this process takes or holds. One with its number that is not among them was left by a process that ended. */

@@ -13,9 +13,9 @@ import type { PurchaseResult } from '../result.ts'
 import type { Terms, Wallet } from '../wallet.ts'
 import { type Budget, BudgetError, openRunBudget, openSharedBudget } from './budget.ts'
 import { Buyer, type Outcome, TermsError } from './buyer.ts'
-import { Journal, readPayments } from './journal.ts'
+import { checkJournal, Journal, readPayments } from './journal.ts'
 import { waitForLock } from './lock.ts'
-import { LogFile } from './log-file.ts'
+import { checkLines, LogFile } from './log-file.ts'
 import { formatUsd } from './money.ts'
 import { Opened } from './opened.ts'
 import type { Order, Question } from './order.ts'
@@ -135,16 +135,31 @@ export async function buyOnce(
 
 /** Whether some purchase of this question has a payment that may be charged, on any network. */
 export async function hasOpenPayment(folder: string, service: string, question: Question): Promise<boolean> {
-  const start = `${digest([service, question])}-`
-  for (const name of await listFolders(folder)) {
-    if (!name.startsWith(start)) continue
+  for (const home of await listHomes(folder, service, question)) {
     const lines: Line[] = []
-    await using _log = await LogFile.open<Line>(join(folder, name, 'purchase.jsonl'), (line) => lines.push(line))
+    await using _log = await LogFile.open<Line>(join(home, 'purchase.jsonl'), (line) => lines.push(line))
     const id = `purchase-${lines.filter(({ type }) => type !== 'shown').length + 1}`
-    for (const terms of await listFolders(join(folder, name)))
-      if ((await readPayments(join(folder, name, terms, 'journal.jsonl')))?.paid.has(id)) return true
+    for (const terms of await listFolders(home))
+      if ((await readPayments(join(home, terms, 'journal.jsonl')))?.paid.has(id)) return true
   }
   return false
+}
+
+/**
+ * Throws a DamagedFileError or a JournalError where the record of a purchase of this question, on any network, cannot be continued.
+ * Changes nothing.
+ */
+export async function checkPurchases(folder: string, service: string, question: Question): Promise<void> {
+  for (const home of await listHomes(folder, service, question)) {
+    await checkLines(join(home, 'purchase.jsonl'))
+    for (const terms of await listFolders(home)) await checkJournal(join(home, terms, 'journal.jsonl'))
+  }
+}
+
+/** The folders of the purchases of this question: one for each network. */
+async function listHomes(folder: string, service: string, question: Question): Promise<string[]> {
+  const start = `${digest([service, question])}-`
+  return (await listFolders(folder)).filter((name) => name.startsWith(start)).map((name) => join(folder, name))
 }
 
 /** Whether another purchase may follow this one: it is older than a day, or one is asked for and this one was seen. */

@@ -4,7 +4,7 @@ import { type Budget, BudgetError, openRunBudget } from '../batch/budget.ts'
 import { TermsError } from '../batch/buyer.ts'
 import { formatUsd, parseUsd } from '../batch/money.ts'
 import { priceOf } from '../batch/order.ts'
-import { buyOnce, type Ending, hasOpenPayment, type Question } from '../batch/purchase.ts'
+import { buyOnce, checkPurchases, type Ending, hasOpenPayment, type Question } from '../batch/purchase.ts'
 import { questionFault } from '../batch/rows.ts'
 import { CountersignError } from '../client.ts'
 import type { Capabilities } from '../operations/discovery.ts'
@@ -80,7 +80,7 @@ export class Purse {
 
   /**
    * Buys what is asked, or returns what was bought before. `show` gets the ending and, for a result, its proof. Throws a UsageError
-   * for a question that the service would refuse.
+   * for a question that the service would refuse, and a DamagedFileError or a JournalError before the service is asked.
    */
   async buy(
     question: Question,
@@ -90,6 +90,7 @@ export class Purse {
     const fault = questionFault(question)
     if (fault) throw new UsageError(`Nothing can be bought: ${fault}.`)
     const { journal: folder, 'budget-file': budgetFile } = this.#options
+    await checkPurchases(folder, this.service, question)
     const capabilities = await this.#capabilities().catch((error: unknown) => error)
     if (capabilities instanceof Error) return await show(await this.#withoutService(capabilities, question), null)
     const known = capabilities as Capabilities

@@ -501,13 +501,14 @@ t.test('two runs at once', async (t) => {
     await reached.promise
     const second = await run(args('two'))
     t.match(second, { code: 2, stderr: /Another run uses this.*money\.jsonl\.lock/s })
+    t.notOk(existsSync(path('two')), 'nothing is begun')
     const same = await run([...args('one'), '--resume'])
     t.match(same, { code: 2, stderr: /Another run uses this/ })
     released.resolve()
     t.match(await first, { code: 0 })
     t.equal(shop.settled.size, 2, 'the second has bought nothing')
     shop.rule = () => undefined
-    const third = await run([...args('two'), '--resume', '--json'])
+    const third = await run([...args('two'), '--json'])
     t.match(third, { code: 3 }, third.stderr)
     t.match(JSON.parse(third.stdout), {
       spent_usd: '0.09',

@@ -174,6 +174,26 @@ t.test('a folder with a damaged file', async (t) => {
   }
 })
 
+t.test('a file or folder that another run holds', async (t) => {
+  const argsOf = (name: string) => CALLS.find((call) => call.name === name)?.args ?? []
+  const budget = ['--budget-file', '@/money.jsonl']
+  const checking = [...argsOf('check'), ...(BESIDE.check ?? []), ...budget]
+  mkdirSync(join(folder, 'out'))
+  for (const [args, held] of [
+    [[...argsOf('batch'), ...budget], 'money.jsonl.lock'],
+    [argsOf('batch'), 'out/lock'],
+    [checking, 'money.jsonl.lock'],
+  ] as const) {
+    // Of a process that lives, and is not this one.
+    writeFileSync(join(folder, held), String(process.ppid))
+    const { code, stdout, stderr } = await refused({ args })
+    t.same([code, stdout, asked], [2, '', 0], `${args.join(' ')}\n${stderr}`)
+    t.match(stderr, `Another run uses this (process ${process.ppid}). If there is none, remove ${join(folder, held)}.`)
+    rmSync(join(folder, held))
+  }
+  rmSync(join(folder, 'out'), { recursive: true })
+})
+
 t.test('an address that is none', async (t) => {
   for (const call of CALLS)
     for (const [i, word] of call.args.entries()) {

@@ -1,9 +1,9 @@
 // What happens to a purchase whose files cannot be written: a path that cannot be used is found before anything is paid, and what was
 // paid for is shown even if a disk becomes full afterwards.
-import { existsSync, mkdirSync, readdirSync, symlinkSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs'
 import fs, { type FileHandle, open } from 'node:fs/promises'
 import { syncBuiltinESMExports } from 'node:module'
-import { join } from 'node:path'
+import { basename, join } from 'node:path'
 import t, { type Test } from 'tap'
 import type { SingleCommand } from '../../client/commands/command.ts'
 import { countersign as all } from '../../client/commands/main.ts'
@@ -75,6 +75,44 @@ t.test('a path that cannot be written is wrong usage, and nothing is asked of th
   t.notOk(existsSync(path('journal')))
   t.equal(await settled(), 0)
   t.same(litter(), [])
+})
+
+t.test('a damaged record of a purchase is found before the service is asked', async (t) => {
+  const claim = 'It has three piers, and a record.'
+  const folder = path('records')
+  const args = ['buy', page, claim, '--journal', folder, '--yes']
+  t.equal((await countersign(args, { env })).code, 0)
+  const records = readdirSync(folder, { recursive: true, encoding: 'utf8' }).filter((name) =>
+    /(purchase|journal)\.jsonl$/.test(name),
+  )
+  t.equal(records.length, 2)
+  const purse = await Purse.open({
+    service: gateway.baseUrl,
+    wallet: path('wallet.key'),
+    'max-price': '1',
+    journal: folder,
+  })
+  for (const record of records.map((name) => join(folder, name))) {
+    const before = readFileSync(record)
+    for (const [text, message] of [
+      ['something else\n', `${record}, line 1: this is no JSON object.`],
+      ...(record.endsWith('journal.jsonl') ? [['{"a":1}\n', 'The folder holds no journal of a batch.']] : []),
+    ]) {
+      writeFileSync(record, text!)
+      gateway.received = []
+      const { code, stdout, stderr } = await countersign([...args, '--again'], { env })
+      t.same([code, stdout], [2, ''], stderr)
+      t.match(stderr, message)
+      const hooks = { again: true, confirm: async () => true, signal: new AbortController().signal }
+      await t.rejects(
+        purse.buy({ source_url: page, claim }, hooks, async () => {}),
+        new Error(message),
+      )
+      t.same(gateway.received, [], record)
+    }
+    writeFileSync(record, before)
+  }
+  t.match(await countersign(args, { env }), { code: 0, stdout: /bought before/ })
 })
 
 t.test('a result that cannot be written is shown, and is got again for nothing', async (t) => {
@@ -170,6 +208,23 @@ t.test('check', async (t) => {
       })
     })
     t.equal(await settled(), before + 1)
+  })
+
+  await t.test('a damaged record of verdicts is found before the service is asked', async (t) => {
+    const records = readdirSync(path('verdicts'), { recursive: true, encoding: 'utf8' }).filter((name) =>
+      name.endsWith('.jsonl'),
+    )
+    t.same(new Set(records.map((name) => basename(name))), new Set(['journal.jsonl', 'results.jsonl', 'errors.jsonl']))
+    for (const record of records.map((name) => join(path('verdicts'), name))) {
+      const whole = readFileSync(record)
+      writeFileSync(record, 'something else\n')
+      gateway.received = []
+      const { code, stdout, stderr } = await verify()
+      t.same([code, stdout], [2, ''], stderr)
+      t.match(stderr, `${record}, line 1: this is no JSON object.`)
+      t.same(gateway.received, [], record)
+      writeFileSync(record, whole)
+    }
   })
 
   await t.test('files that cannot be written are named after the outcome, and the others are written', async (t) => {

@@ -6,8 +6,8 @@ import { UsageError, visible } from '../../arguments.ts'
 import { type Budget, openBudgetFile, openRunBudget } from '../../batch/budget.ts'
 import { FORMATS, type Format, formatOf } from '../../batch/formats.ts'
 import { costOf, groupByPage, type Item, itemsOf, rowsOf } from '../../batch/groups.ts'
-import { Journal } from '../../batch/journal.ts'
-import { lock } from '../../batch/lock.ts'
+import { checkJournal, Journal } from '../../batch/journal.ts'
+import { checkUnlocked, lock } from '../../batch/lock.ts'
 import { checkLines } from '../../batch/log-file.ts'
 import { Opened } from '../../batch/opened.ts'
 import { type ErrorLine, isRetried, OutputFiles } from '../../batch/output-files.ts'
@@ -18,7 +18,7 @@ import {
   askTermsOfRow,
   budgetOf,
   buyRows,
-  checkBudgetFile,
+  checkBudgetFileOfRun,
   countWithTwins,
   explained,
   ownAddress,
@@ -100,7 +100,7 @@ async function run(file: string, options: BatchOptions): Promise<ExitStatus> {
 
   await mkdir(options.out, { recursive: true, mode: 0o700 })
   await using opened = new Opened()
-  opened.use(await lock(join(options.out, 'lock')))
+  opened.use(await lock(lockOf(options.out)))
   const journal = opened.use(
     await Journal.open(
       join(options.out, 'journal.jsonl'),
@@ -139,14 +139,19 @@ async function run(file: string, options: BatchOptions): Promise<ExitStatus> {
   return report(outcome, { files, budget, all: allRows, options })
 }
 
-/** Throws a UsageError where the batch could not be written, or could not be begun or continued there. */
+/**
+ * Throws where the batch could not be written, or could not be begun or continued there: a UsageError, a LockedError, a JournalError or
+ * a DamagedFileError.
+ */
 async function checkOutputs(out: string, budgetFile: string | undefined, goesOn: boolean): Promise<void> {
   await checkFolder(out)
-  await checkBudgetFile(budgetFile)
+  await checkBudgetFileOfRun(budgetFile)
+  checkUnlocked(lockOf(out))
   const hasJournal = await exists(join(out, 'journal.jsonl'))
   if (goesOn && !hasJournal) throw new UsageError(`There is no batch in ${out} to go on with.`)
   if (goesOn) {
-    for (const name of ['journal.jsonl', 'results.jsonl', 'errors.jsonl']) await checkLines(join(out, name))
+    await checkJournal(join(out, 'journal.jsonl'))
+    for (const name of ['results.jsonl', 'errors.jsonl']) await checkLines(join(out, name))
     return
   }
   if (hasJournal) throw new UsageError(`${out} has a batch already: --resume goes on with it.`)
@@ -155,6 +160,8 @@ async function checkOutputs(out: string, budgetFile: string | undefined, goesOn:
     if (await exists(join(out, name)))
       throw new UsageError(`${out} has ${name} of another batch, and no journal. Give another --out.`)
 }
+
+const lockOf = (out: string) => join(out, 'lock')
 
 async function askPrice(service: string) {
   const capabilities = await openClient({ baseUrl: service }).getCapabilities()

@@ -1,11 +1,11 @@
 // Shared by the commands that buy: the terms that a service asks for, the accounts after a crash, and which failures are wrong
 // usage.
 import { UsageError } from '../../arguments.ts'
-import { type Budget, checkBudget } from '../../batch/budget.ts'
+import { type Budget, budgetLock, checkBudget } from '../../batch/budget.ts'
 import { Buyer, pinTerms, TermsError } from '../../batch/buyer.ts'
 import { type Item, rowsOf } from '../../batch/groups.ts'
 import { type Journal, JournalError } from '../../batch/journal.ts'
-import { LockedError } from '../../batch/lock.ts'
+import { checkUnlocked, LockedError } from '../../batch/lock.ts'
 import { DamagedFileError } from '../../batch/log-file.ts'
 import { parseUsd } from '../../batch/money.ts'
 import { inputOf, priceOf, type Question } from '../../batch/order.ts'
@@ -66,6 +66,12 @@ export async function checkBudgetFile(path: string | undefined): Promise<void> {
   await readable(path, () => checkBudget(path)).catch((cause: Error) => {
     throw new UsageError(cause.message, { cause })
   })
+}
+
+/** As checkBudgetFile, for a run that holds the file to its end. Throws a LockedError too, where another run holds it. */
+export async function checkBudgetFileOfRun(path: string | undefined): Promise<void> {
+  await checkBudgetFile(path)
+  if (path !== undefined) checkUnlocked(budgetLock(path))
 }
 
 /** The terms of the first question that the service names terms for, checked. Pays nothing. */

@@ -16,7 +16,7 @@ import { readMarkdown } from '../../report/markdown.ts'
 import { type Outcome, place } from '../../report/outcome.ts'
 import { askPages } from '../../report/pages.ts'
 import { Lines, type Report, UnreadableReportError } from '../../report/report.ts'
-import { budgetOf, checkBudgetFile } from '../buy/buying.ts'
+import { budgetOf, checkBudgetFile, checkBudgetFileOfRun, explained } from '../buy/buying.ts'
 import type { ExitStatus } from '../command.ts'
 import { confirm } from '../confirm.ts'
 import {
@@ -136,8 +136,8 @@ async function checkOutputs(file: string, options: CheckOptions): Promise<void> 
   await checkWritable(output, html, summary)
   const report = fix ? await realpath(file).catch(() => file) : undefined
   await checkReplaceable(cache, report)
-  await checkBudgetFile(budgetFile)
-  if (!verify) return
+  if (!verify) return await checkBudgetFile(budgetFile)
+  await explained(() => checkBudgetFileOfRun(budgetFile))
   await checkFolder(verdicts)
   await checkVerdicts(verdicts, serviceUrl(service))
 }

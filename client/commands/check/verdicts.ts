@@ -6,9 +6,9 @@ import { join } from 'node:path'
 import { UsageError, visible } from '../../arguments.ts'
 import { type Budget, openBudgetFile, openRunBudget } from '../../batch/budget.ts'
 import { affordable, costOf, groupByPage, type Item, itemsOf } from '../../batch/groups.ts'
-import { Journal, readPayments } from '../../batch/journal.ts'
+import { checkJournal, Journal, readPayments } from '../../batch/journal.ts'
 import { lock } from '../../batch/lock.ts'
-import { readLines } from '../../batch/log-file.ts'
+import { checkLines, readLines } from '../../batch/log-file.ts'
 import { formatUsd } from '../../batch/money.ts'
 import { Opened } from '../../batch/opened.ts'
 import { type ErrorLine, isRetried, OutputFiles, type ResultLine } from '../../batch/output-files.ts'
@@ -47,9 +47,16 @@ export interface Verified {
   isInterrupted: boolean
 }
 
-/** Throws a UsageError where the verdicts of earlier runs cannot be read. */
+/** Throws a UsageError where the verdicts of earlier runs, or what those runs have paid, cannot be read. */
 export async function checkVerdicts(folder: string, service: string): Promise<void> {
-  await explained(() => readKnown(join(folder, digest(service))))
+  const home = join(folder, digest(service))
+  await explained(async () => {
+    for (const terms of await listFolders(home)) {
+      await checkJournal(join(home, terms, 'journal.jsonl'))
+      for (const name of ['results.jsonl', 'errors.jsonl']) await checkLines(join(home, terms, name))
+    }
+    await readKnown(home)
+  })
 }
 
 /** Prints what is left and what it costs, asks, buys, and adds the verdicts to the citations. Throws a UsageError. */
