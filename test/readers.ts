@@ -26,6 +26,7 @@ import { MAX_QUOTE_CHARS } from '../server/quotes/quote-check.ts'
 import { extract } from '../workers/text/page/text-thread.ts'
 import { findQuotes } from '../workers/text/quote-thread.ts'
 import { textDirective } from '../workers/text/text-fragment.ts'
+import { englishTexts, localReaders, sentences } from './assessment/local/reader.ts'
 import { hostileFiles, hostileReports } from './client/hostile-reports.ts'
 import { zipOf } from './client/zip.ts'
 import { fill, hostilePages } from './text/hostile-pages.ts'
@@ -241,6 +242,21 @@ export const readers: Readonly<Record<string, Reader>> = {
       textDirective(text, from, text.length)
       findTextDirective(text, Math.max(0, Array.from(text).length - 400), Array.from(text).length)
     },
+  },
+  'passages that the local verifier chooses': {
+    limit: LIMITS.textChars,
+    inputs: { ...sentences, ...generated },
+    read: localReaders.choice,
+  },
+  'passages that the local verifier chooses for a long claim': {
+    limit: LIMITS.textChars,
+    inputs: { ...sentences, ...generated },
+    read: localReaders.longChoice,
+  },
+  'texts that the local verifier assesses': {
+    limit: LIMITS.textChars,
+    inputs: englishTexts(UNITS),
+    read: localReaders.assessment,
   },
   'reports in Markdown': { limit: MAX_REPORT, inputs: { ...hostileReports, ...generated }, read: report(readMarkdown) },
   'reports in HTML': { limit: MAX_REPORT, inputs: { ...hostileReports, ...generated }, read: report(readHtml) },

@@ -8,6 +8,7 @@ import { isSuspect } from '../../workers/assessment/semantic/injection.ts'
 import { linesOf } from '../../workers/assessment/semantic/lines.ts'
 import { type ConcludeTask, conclude, planReading } from '../../workers/assessment/semantic/page-thread.ts'
 import { judgePage } from '../../workers/retrieval/page-quality.ts'
+import { MOST_EXPONENT } from '../growth.ts'
 import { LONG } from '../long.ts'
 
 const many = (unit: (i: number) => string) => (length: number) => {
@@ -158,7 +159,8 @@ for (const [name, work] of Object.entries(works))
           const whole = countWork(() => work(claim(CLAIM), page(PAGE)))
           if (whole <= LITTLE) continue
           const half = countWork(() => work(claim(CLAIM / 2), page(PAGE / 2)))
-          if (whole > 2.5 * half) tooMuch.push(`claim of ${ofClaim}, page of ${ofPage}: ${half} and ${whole}`)
+          if (whole > half * 2 ** MOST_EXPONENT)
+            tooMuch.push(`claim of ${ofClaim}, page of ${ofPage}: ${half} and ${whole}`)
         }
     } finally {
       stop()
