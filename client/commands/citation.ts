@@ -60,8 +60,8 @@ is shown once, when the watch is made; --save is for that time.`,
   },
 })
 
-async function readToken(file: string): Promise<string> {
-  return checkRecoveryToken(file, await readSecretFile(file, 'a recovery token'))
+function readToken(file: string): Promise<string> {
+  return readSecretFile(file, 'a recovery token', (token) => checkRecoveryToken(file, token))
 }
 
 const show = command({

@@ -6,23 +6,47 @@ import { faultOf } from './files.ts'
 /** Permission bits of all but the owner. */
 const OTHERS = 0o077
 
+/** No secret is as long. The file may be one without an end, named by mistake. */
+const MAX_BYTES = 65_536
+
 /**
- * Reads a secret without the white space around it. A file that others may read or write, an empty one, and one that cannot
- * be read are UsageErrors. Windows has no such permission bits; there they are not checked.
+ * Reads a secret: `parse` gets it without the white space around it, and throws a UsageError for what is none. A file that others may
+ * read or write, an empty one, and one that cannot be read are UsageErrors too. Windows has no such permission bits; there they are
+ * not checked.
  */
-export async function readSecretFile(file: string, what: string): Promise<string> {
+export async function readSecretFile<T>(
+  file: string,
+  what: string,
+  parse: (secret: string) => T | Promise<T>,
+): Promise<T> {
   await using handle = await opened(file, what)
   // The mode of the open file, so that no other file can replace it after this check.
   const found = await handle.stat()
   if (found.isDirectory()) throw new UsageError(`Cannot read ${what} from ${file}: it is a folder`)
+  const text = await readStart(handle).catch((cause) => unusable(file, cause))
+  if (text === null) throw new UsageError(`${file} is too long to be ${what}.`)
+  const secret = text.trim()
+  if (secret === '') throw new UsageError(`${file} is empty, where ${what} should be.`)
+  // Before the mode: another file, named by mistake, need not be closed to others.
+  const parsed = await parse(secret)
   const mode = found.mode & 0o777
   if (mode & OTHERS && process.platform !== 'win32')
     throw new UsageError(
       `${file} holds ${what}, and other users may use it (mode ${mode.toString(8)}). Close it: chmod 600 ${file}`,
     )
-  const secret = (await handle.readFile('utf8').catch((cause) => unusable(file, cause))).trim()
-  if (secret === '') throw new UsageError(`${file} is empty, where ${what} should be.`)
-  return secret
+  return parsed
+}
+
+/** Null for more than a secret may have. */
+async function readStart(handle: FileHandle): Promise<string | null> {
+  const bytes = Buffer.alloc(MAX_BYTES + 1)
+  let length = 0
+  for (;;) {
+    const { bytesRead } = await handle.read(bytes, length, bytes.length - length)
+    length += bytesRead
+    if (length > MAX_BYTES) return null
+    if (bytesRead === 0) return bytes.toString('utf8', 0, length)
+  }
 }
 
 /** Throws a UsageError for what is no recovery token. It is never quoted: it may be another secret. */

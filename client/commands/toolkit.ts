@@ -59,10 +59,11 @@ export async function readApiKey(file: string | undefined): Promise<string> {
     throw new UsageError('Which account? Give --key FILE, a file with the API key, or set COUNTERSIGN_KEY.')
   if (file === undefined && API_KEY.test(set ?? '')) return set ?? ''
   const path = file ?? set ?? ''
-  const key = await readSecretFile(path, 'an API key')
-  // Never quoted: it may be another secret.
-  if (!API_KEY.test(key)) throw new UsageError(`${path} does not hold an API key, which begins with ctk_.`)
-  return key
+  return await readSecretFile(path, 'an API key', (key) => {
+    // Never quoted: it may be another secret.
+    if (!API_KEY.test(key)) throw new UsageError(`${path} does not hold an API key, which begins with ctk_.`)
+    return key
+  })
 }
 
 const API_KEY = /^ctk_[A-Za-z0-9_-]+$/

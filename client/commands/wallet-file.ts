@@ -21,7 +21,14 @@ export async function readWalletKeys(file: string | undefined): Promise<WalletKe
   // Also matches a malformed key and two keys, because a file name would be repeated in a message.
   if (file === undefined && set !== undefined && LOOKS_LIKE_KEY.test(set.trim()))
     return await asUsage(() => parseWallet(set))
-  return await asUsage(async () => parseWallet(await readSecretFile(file ?? set ?? '', 'the key of a wallet')))
+  const path = file ?? set ?? ''
+  const parse = (text: string) =>
+    parseWallet(text).catch((cause: Error) => {
+      // With a cause of its own it is about a package that is not installed.
+      if (!(cause instanceof WalletError) || cause.cause !== undefined) throw cause
+      throw new UsageError(`${path} is not a wallet file. ${cause.message}`, { cause })
+    })
+  return await asUsage(() => readSecretFile(path, 'the key of a wallet', parse))
 }
 
 /** Errors of a wallet count as wrong usage. */

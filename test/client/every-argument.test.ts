@@ -1,5 +1,5 @@
 // What holds for the arguments of every command: what is wrong with one is found before the service is asked, is named, and ends with 2.
-import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { chmodSync, existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
@@ -117,6 +117,41 @@ t.test('a file with other contents', async (t) => {
       if (name.includes('--')) t.ok(stderr.includes(join(folder, 'odd')), `${name}\n${stderr}`)
       t.same(readFileSync(join(folder, 'odd')), bytes, name)
     }
+})
+
+t.test('a file that is no secret of its kind is called that, and is not to be closed to others', async (t) => {
+  const odd = join(folder, 'odd')
+  const named = {
+    wallet: 'is not a wallet file',
+    key: 'does not hold an API key',
+    token: 'does not hold a recovery token',
+  }
+  const secrets = CALLS.flatMap(({ name, args: own }) => {
+    const args = [...own, ...(BESIDE[name] ?? [])]
+    return args.flatMap((word, i) => {
+      const [, kind] = /^@\/(wallet|key|token)\.(?:key|txt)$/.exec(word) ?? []
+      return kind
+        ? [{ name: `${name} ${word}`, args: args.with(i, '@/odd'), words: named[kind as keyof typeof named] }]
+        : []
+    })
+  })
+  t.ok(secrets.length > 30, `${secrets.length}`)
+  writeFileSync(odd, 'source_url,claim\nhttps://example.org/,x\n')
+  for (const mode of [0o600, 0o644]) {
+    chmodSync(odd, mode)
+    for (const { name, args, words } of secrets) {
+      const { code, stdout, stderr } = await refused({ args })
+      t.same([code, stdout, asked], [2, '', 0], `${name}\n${stderr}`)
+      t.ok(stderr.includes(`${odd} ${words}`), `${name}\n${stderr}`)
+      t.notMatch(stderr, /chmod|example\.org/, name)
+    }
+  }
+  rmSync(odd)
+  // What `recover` reads is no secret file: it may come through a pipe.
+  for (const { name, args } of secrets.filter((call) => !call.name.startsWith('recover '))) {
+    const endless = args.map((word) => word.replace('@/odd', '/dev/zero'))
+    t.match(await refused({ args: endless }), { code: 2, stderr: '/dev/zero' }, name)
+  }
 })
 
 t.test('a file that is written is named once: what is read there would be lost', async (t) => {
