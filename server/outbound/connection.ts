@@ -10,6 +10,7 @@ import {
   checkServerIdentity,
   connect,
   createSecureContext,
+  DEFAULT_CIPHERS,
   type PeerCertificate,
   type SecureContext,
   type TLSSocket,
@@ -184,6 +185,9 @@ const TLS_RULES = {
   minVersion: 'TLSv1.2',
   // In TLS 1.2 the peer could ask for a second handshake with another certificate, which would not be checked.
   secureOptions: constants.SSL_OP_NO_RENEGOTIATION,
+  // With DHE the peer chooses the prime: one of 10,000 bits would stop this process for more than a second, before its certificate is
+  // judged. Browsers do not offer it either.
+  ciphers: `${DEFAULT_CIPHERS}:!kDHE`,
 } as const
 
 async function connectTls(

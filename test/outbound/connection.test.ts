@@ -95,6 +95,7 @@ t.test('certificates and handshakes', async (t) => {
   const from = (days: number) => new Date(Date.now() + days * day)
   const host: [string] = ['good.example.com']
   const rsaCa = await makeCa({ rsaBits: 2048 })
+  const rsa = await makeCertificate(rsaCa, host, { rsaBits: 2048 })
   const intermediate = await makeCa({ parent: ca })
   const leaf = await makeCertificate(intermediate, host)
   const weak = { ciphers: 'DEFAULT@SECLEVEL=0' }
@@ -104,7 +105,7 @@ t.test('certificates and handshakes', async (t) => {
     ['good, by an intermediate that is sent', { ...leaf, cert: leaf.cert + intermediate.cert }, null],
     ['good wildcard', await makeCertificate(ca, ['*.example.com']), null],
     ['good, TLS 1.2', { ...good, maxVersion: 'TLSv1.2' }, null],
-    ['good, RSA', await makeCertificate(rsaCa, host, { rsaBits: 2048 }), null, rsaCa],
+    ['good, RSA', rsa, null, rsaCa],
     ['another host', await makeCertificate(ca, ['other.example.com']), /ERR_TLS_CERT_ALTNAME_INVALID/],
     ['wildcard of another level', await makeCertificate(ca, ['*.com']), /ERR_TLS_CERT_ALTNAME_INVALID/],
     ['wildcard alone', await makeCertificate(ca, ['*']), /ERR_TLS_CERT_ALTNAME_INVALID/],
@@ -135,6 +136,12 @@ t.test('certificates and handshakes', async (t) => {
       rsaCa,
     ],
     ['TLS 1.1', { ...good, ...weak, ...old }, /ERR_SSL/],
+    [
+      'a key exchange in a group of its choice',
+      { ...rsa, dhparam: 'auto', ciphers: 'kDHE', maxVersion: 'TLSv1.2' },
+      /ERR_SSL/,
+      rsaCa,
+    ],
     ['no encryption', { ...good, ciphers: 'eNULL@SECLEVEL=0', maxVersion: 'TLSv1.2' }, /ERR_SSL/],
   ]
   for (const [what, certificate, reason, trusted = ca] of rows) {
