@@ -24,7 +24,7 @@ export function signCdpToken(key: CdpKey, method: 'GET' | 'POST', url: URL, nowS
   return `${input}.${signature.toString('base64url')}`
 }
 
-/** For `createAuthHeaders` of @x402/core's HTTPFacilitatorClient. */
+/** For `authorize` of the facilitator's client. */
 export function cdpHeaders(key: CdpKey, baseUrl: string, now = () => Math.floor(Date.now() / 1000)) {
   const headers = (method: 'GET' | 'POST', path: string) => ({
     Authorization: `Bearer ${signCdpToken(key, method, new URL(`${baseUrl}/${path}`), now())}`,

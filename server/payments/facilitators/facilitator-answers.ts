@@ -4,7 +4,7 @@ import { FacilitatorResponseError, FacilitatorTimeoutError } from '@x402/core/se
 import { type PaymentRequirements, SettleError, VerifyError } from '@x402/core/types'
 import type { PaymentPayload } from '../x402.ts'
 
-/** The two calls of a facilitator, in the form of @x402/core's HTTPFacilitatorClient. */
+/** The two calls of a facilitator about a payment. Answers that are no success may have members of any type. */
 export interface FacilitatorCalls {
   verify(
     payload: PaymentPayload,
@@ -98,8 +98,8 @@ function payerIn(payer: unknown): string | null {
 }
 
 /** The reason code; text of any other form is not repeated. */
-function reasonCode(reason: string | undefined): string {
-  return reason && /^[a-z][a-z0-9_]{0,99}$/.test(reason) ? reason : 'unnamed_reason'
+function reasonCode(reason: unknown): string {
+  return typeof reason === 'string' && /^[a-z][a-z0-9_]{0,99}$/.test(reason) ? reason : 'unnamed_reason'
 }
 
 /** A code for why there is no answer. */

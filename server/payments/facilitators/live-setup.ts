@@ -1,6 +1,5 @@
 // Opens the facilitator of testnet and mainnet mode from the configuration, and checks that they fit.
 // Loaded only in these modes, because the libraries of two chains load slowly.
-import { HTTPFacilitatorClient } from '@x402/core/server'
 import type { Config } from '../../config.ts'
 import { EVM_NETWORKS } from '../../interface/networks.ts'
 import type { Logger } from '../../telemetry.ts'
@@ -13,6 +12,7 @@ import { type Inspection, PaymentSetupError } from '../startup-checks.ts'
 import type { Facilitator } from '../x402.ts'
 import { cdpHeaders } from './cdp.ts'
 import { reasonOfNoAnswer } from './facilitator-answers.ts'
+import { type FacilitatorClient, openFacilitatorClient } from './facilitator-client.ts'
 import { buildLiveFacilitator, type LiveOptions } from './live-facilitator.ts'
 import { type CallFailures, watchFacilitator, watchNode } from './watched-upstreams.ts'
 
@@ -100,7 +100,7 @@ interface Parts {
   mode: 'testnet' | 'mainnet'
   provider: string
   url: string
-  calls: Pick<HTTPFacilitatorClient, 'verify' | 'settle' | 'getSupported'>
+  calls: FacilitatorClient
   networks: PaymentNetwork[]
 }
 
@@ -139,9 +139,9 @@ function nameOf(url: string): string {
 }
 
 function buildCalls(url: string, { cdpKey }: PaymentConfig, { settleTimeoutMs }: LiveOverrides): Parts['calls'] {
-  const auth = cdpKey && { createAuthHeaders: cdpHeaders(cdpKey, url) }
-  const quick = new HTTPFacilitatorClient({ url, timeoutMs: TIMEOUT_MS.verify, ...auth })
-  const patient = new HTTPFacilitatorClient({ url, timeoutMs: settleTimeoutMs ?? TIMEOUT_MS.settle, ...auth })
+  const authorize = cdpKey && cdpHeaders(cdpKey, url)
+  const quick = openFacilitatorClient({ url, timeoutMs: TIMEOUT_MS.verify, authorize })
+  const patient = openFacilitatorClient({ url, timeoutMs: settleTimeoutMs ?? TIMEOUT_MS.settle, authorize })
   return {
     verify: (payload, terms) => quick.verify(payload, terms),
     settle: (payload, terms) => patient.settle(payload, terms),
