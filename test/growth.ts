@@ -6,8 +6,7 @@ import { Session } from 'node:inspector'
 export const MOST_EXPONENT = 1.15
 /** Less work says nothing about growth: in all, or for each character, which longer texts may cost more of. */
 const LITTLE = { all: 100_000, each: 16 }
-/** So much work is enough to tell. */
-const ENOUGH = 8 * LITTLE.all
+const leastFor = (size: number) => Math.max(LITTLE.all, LITTLE.each * size)
 /** How much smaller than the largest size a size may be that is looked at: a budget that is spent ends the growth. */
 const SPAN = 64
 /** Most work: for each character, and for an input of any size, because budgets do not depend on it. */
@@ -34,27 +33,31 @@ export function sizesUpTo(limit: number): number[] {
 /**
  * The exponent with which the work grows at the largest sizes. Takes larger ones, up to the limit, until the work is enough to tell or
  * in proportion to the size, and as long as it seems to grow too fast.
- * @param isWhole takes all sizes
+ * @param options `isWhole` takes all sizes; `isApart` leaves out the work that is the same for each size, which may be so much that it
+ * hides the rest
  */
 export async function growthOf(
   meter: WorkMeter,
   work: (size: number) => unknown,
   limit: number,
-  isWhole: boolean,
+  { isWhole = false, isApart = false } = {},
 ): Promise<number> {
   // What is kept between calls is made before anything is counted.
   await meter.count(() => work(FIRST))
+  const fixed = isApart ? await meter.count(() => work(1)) : 0
   const points: [number, number][] = []
   const counts: number[] = []
   let exponent = 0
   for (const size of sizesUpTo(limit)) {
-    const count = await meter.count(() => work(size))
+    const count = (await meter.count(() => work(size))) - fixed
     if (count > MOST.anyway + MOST.each * size) return Number.POSITIVE_INFINITY
     counts.push(count)
-    points.push([size, Math.max(LITTLE.all, LITTLE.each * size, count)])
+    points.push([size, Math.max(leastFor(size), count)])
     if (points.length === 1) continue
     exponent = exponentOf(points.filter(([one]) => one >= size / SPAN))
-    if (!isWhole && exponent <= MOST_EXPONENT && (count > ENOUGH || isInProportion(counts))) break
+    // Two counts that both say something are enough to tell.
+    const isTold = points.slice(-2).every(([one, work]) => work > leastFor(one))
+    if (!isWhole && exponent <= MOST_EXPONENT && (isTold || isInProportion(counts))) break
   }
   return exponent
 }

@@ -4,9 +4,13 @@ import { growthOf, openWorkMeter } from './growth.ts'
 import { readers } from './readers.ts'
 
 const [name = '', whole] = process.argv.slice(2)
-const { limit, inputs, read } = readers[name]!
+const { limit, usualLimit = limit, isApart = false, inputs, read } = readers[name]!
+const isWhole = whole === 'whole'
 using meter = openWorkMeter()
 const exponents: [number, string][] = []
 for (const [input, build] of Object.entries(inputs))
-  exponents.push([await growthOf(meter, (size) => read(build(size)), limit, whole === 'whole'), input])
+  exponents.push([
+    await growthOf(meter, (size) => read(build(size)), isWhole ? limit : usualLimit, { isWhole, isApart }),
+    input,
+  ])
 console.log(JSON.stringify(exponents.sort(([one], [other]) => other - one)))

@@ -26,7 +26,7 @@ for (const [name, { inputs }] of Object.entries(readers))
   })
 
 t.test('growth is seen where it begins late, and nothing else is', async (t) => {
-  const invented = (cost: (size: number) => number) => {
+  const invented = (cost: (size: number) => number, isApart = false) => {
     let size = 0
     const count = async (work: () => unknown) => {
       await work()
@@ -35,11 +35,15 @@ t.test('growth is seen where it begins late, and nothing else is', async (t) => 
     const read = (given: number) => {
       size = given
     }
-    return growthOf({ count, [Symbol.dispose]: () => {} }, read, 4_194_304, false)
+    return growthOf({ count, [Symbol.dispose]: () => {} }, read, 4_194_304, { isApart })
   }
   t.ok((await invented((n) => n ** 2 / 10_000)) > MOST_EXPONENT, 'a square with a small factor')
   t.ok((await invented((n) => 50_000 + n ** 2 / 10_000)) > MOST_EXPONENT, 'a square after work of any size')
+  t.ok((await invented((n) => n ** 2 / 4000)) > MOST_EXPONENT, 'a square that begins where work in proportion may be')
   t.ok((await invented((n) => 50_000 + n)) <= MOST_EXPONENT, 'work in proportion')
   t.ok((await invented((n) => Math.min(n ** 2, 30_000_000))) <= MOST_EXPONENT, 'a budget')
+  const behind = (own: (n: number) => number) => invented((n) => 3_000_000 + own(n), true)
+  t.ok((await behind((n) => n ** 2 / 10_000)) > MOST_EXPONENT, 'a square behind much work of any size, counted apart')
+  t.ok((await behind((n) => n)) <= MOST_EXPONENT, 'work in proportion behind it')
   t.equal(await invented((n) => n ** 2 * 100), Number.POSITIVE_INFINITY, 'more than the most')
 })

@@ -7,7 +7,7 @@ import { splitResponse, unframed } from '../client/evidence/http-message.ts'
 import { readManifest } from '../client/evidence/manifest.ts'
 import { Fault } from '../client/evidence/steps.ts'
 import { readWarc } from '../client/evidence/warc.ts'
-import { readZip } from '../client/evidence/zip.ts'
+import { MOST_PACKAGE_BYTES, readZip } from '../client/evidence/zip.ts'
 import { canonicalJson, parseJson } from '../client/json.ts'
 import { examine } from '../client/page/verify/examine.ts'
 import { LEASES } from '../client/page/verify/lease-kinds.ts'
@@ -28,6 +28,7 @@ import { findQuotes } from '../workers/text/quote-thread.ts'
 import { textDirective } from '../workers/text/text-fragment.ts'
 import { englishTexts, localReaders, sentences } from './assessment/local/reader.ts'
 import { hostileFiles, hostileReports } from './client/hostile-reports.ts'
+import { PARTS } from './client/package-parts.ts'
 import { zipOf } from './client/zip.ts'
 import { fill, hostilePages } from './text/hostile-pages.ts'
 
@@ -37,6 +38,10 @@ export type Build = (size: number) => string
 export interface Reader {
   /** The largest input, in characters. */
   limit: number
+  /** The largest that is looked at where the limit would take minutes. */
+  usualLimit?: number
+  /** The work that is the same for each input is counted apart. */
+  isApart?: boolean
   inputs: Readonly<Record<string, Build>>
   /** A refusal counts as the end of the work. */
   read(input: string): unknown
@@ -212,6 +217,9 @@ const packages: Record<string, Build> = {
   'blanks in a WARC field': (size) => gzipped(`WARC/1.1\r\na: b${' '.repeat(Math.min(size, 260_000))}c\r\n\r\n`),
 }
 
+/** What a part of a package is made of; see test/client/whole-packages.ts. */
+const wholePackages = Object.fromEntries(PARTS.map((part) => [part, (size: number) => `${part}\n${'x'.repeat(size)}`]))
+
 export const readers: Readonly<Record<string, Reader>> = {
   'pages of HTML': {
     limit: LIMITS.decodedBytes,
@@ -274,6 +282,15 @@ export const readers: Readonly<Record<string, Reader>> = {
     limit: 4_194_304,
     inputs: { ...packages, ...generated },
     read: packaged,
+  },
+  'whole packages of `countersign replay`': {
+    // The files of each package take some kB more.
+    limit: MOST_PACKAGE_BYTES - 1_048_576,
+    usualLimit: 4_194_304,
+    isApart: true,
+    inputs: wholePackages,
+    // Loaded only for this row, because each count looks at all code that is loaded.
+    read: async (text) => (await import('./client/whole-packages.ts')).replayWhole(text),
   },
   'texts that a wrapper grades': {
     limit: 1_048_576,

@@ -41,6 +41,8 @@ export type ResultDraft = Omit<VerificationResult, 'receipt'>
 
 /** What is changed, by whom. Without any of these a package is honest. */
 export interface Forgery {
+  /** By the author of the page: what follows its text. */
+  tail?: string
   /** By the service, before it takes digests and signs. */
   hops?(hops: Hop[]): void
   connections?(connections: Json[]): void
@@ -92,7 +94,7 @@ const requestFor = (host: string, path: string) =>
 
 const certificates = await Promise.all([certificatesFor('kelby.test'), certificatesFor('www.kelby.test')])
 
-function honestHops(): Hop[] {
+function honestHops(compressed: Buffer): Hop[] {
   return [
     {
       url: 'https://kelby.test/harbour',
@@ -117,7 +119,7 @@ function honestHops(): Hop[] {
           'Set-Cookie: of=the page',
         ),
       ]),
-      body: inChunks(gzipSync(PAGE)),
+      body: inChunks(compressed),
       complete: true,
       certificates: [...certificates[1]!],
     },
@@ -133,8 +135,8 @@ export type Verdict = Pick<
 }
 
 export function issuePackage(verdict: Verdict, forgery: Forgery = {}): Issued {
-  const hops = honestHops()
-  const body = gzipSync(PAGE)
+  const body = gzipSync(PAGE + (forgery.tail ?? ''))
+  const hops = honestHops(body)
   const outcome = extract({
     body: Uint8Array.from(body),
     contentEncoding: 'gzip',
