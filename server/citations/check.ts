@@ -7,6 +7,7 @@ import type { Payload } from '../db/jobs.ts'
 import { transact } from '../db/pool.ts'
 import { AppError } from '../errors.ts'
 import { Refused } from '../receipts/chain.ts'
+import { isThreadShortage } from '../threads/pool.ts'
 import { draftChange, mayAlertChange, raiseCitationAlert } from './alerts.ts'
 import { checkPage, type PageTools } from './page-check.ts'
 import {
@@ -46,7 +47,8 @@ export async function checkCitation(
     if (error instanceof OriginBusyError && !(await waitForTurn(tools.origins, error, waitOf(error, watch, tools))))
       return
     await transact(tools.db, (tx) => postponeCheck(tx, watch.id, POSTPONE_SECONDS))
-    throw error
+    // No fault: the threads had other work.
+    if (!isThreadShortage(error)) throw error
   }
 }
 
