@@ -34,6 +34,31 @@ check('blanks collapse', [
   ['co&shy;op&#8203;eration&#xfeff;', 'cooperation'],
 ])
 
+t.test('a long text without a visible character is the same in parts', async (t) => {
+  const many = 150_000
+  const tagged = '\u{e0100}'
+  for (const [unit, shown] of [
+    ['\u00a0 ', '  '],
+    ['\u3000\t', '  '],
+    ['\u00a0\r\n', '  '],
+    [' ', ''],
+    ['\n\u200b', ''],
+    [' \u00ad', ''],
+    ['\ufe0f\u0001', '\ufe0f'],
+    ['\ufe0f\ufe0e ', '\ufe0f '],
+    [`${tagged}${tagged} `, `${tagged} `],
+    ['\u200d\u0301', '\u200d\u0301'],
+  ] as const) {
+    const expected = (count: number) => {
+      const blank = unit.startsWith(' ') ? ' ' : ''
+      return `a${blank}${shown.repeat(count)}b`
+    }
+    // The first is one piece. The second is cut, at places that depend on its unit.
+    for (const count of [10, many])
+      t.ok(visible(`a${unit.repeat(count)}b`).text === expected(count), JSON.stringify([unit, count]))
+  }
+})
+
 check('blocks begin and end lines, paragraphs leave an empty one', [
   ['a<div>b</div>c', 'a\nb\nc'],
   ['<div><div>a</div></div><div></div><div>b</div>', 'a\nb'],

@@ -76,11 +76,11 @@ const linesPiece = 65_536
 
 /**
  * The parser builds names of tags and attributes character by character, and each character is an object until the name
- * ends.
+ * ends. Only these blanks of HTML end it.
  */
 function refuseEndlessName(html: string) {
   for (let start = 0; start + longestName <= html.length; start += longestName) {
-    if (html.slice(start, start + longestName).search(/[\s/>=]/) < 0)
+    if (html.slice(start, start + longestName).search(/[\t\n\f\r />=]/) < 0)
       throw tooComplex('a megabyte without a blank or the end of a tag')
   }
 }
