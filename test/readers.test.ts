@@ -4,6 +4,8 @@ import { execFile } from 'node:child_process'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 import t from 'tap'
+import { MAX_REPORT } from '../client/report/complexity.ts'
+import { readMarkdown } from '../client/report/markdown.ts'
 import { BARE_ENV } from './children.ts'
 import { growthOf, MOST_EXPONENT } from './growth.ts'
 import { LONG } from './long.ts'
@@ -24,6 +26,17 @@ for (const [name, { inputs }] of Object.entries(readers))
       [],
     )
   })
+
+t.test('Markdown of more parts than a small machine can hold is refused before it is parsed', async (t) => {
+  for (const unit of ['a ', '\\', '- a\n', 'a\n\n', '| a '])
+    await t.rejects(
+      readMarkdown(unit.repeat(MAX_REPORT / 4)),
+      { message: /^Line \d+ comes after too many words/ },
+      unit,
+    )
+  const prose = 'The harbour was opened by the county engineer, two years later than planned. It has three piers.\n\n'
+  await readMarkdown(prose.repeat(6000))
+})
 
 t.test('growth is seen where it begins late, and nothing else is', async (t) => {
   const invented = (cost: (size: number) => number, isApart = false) => {
