@@ -95,7 +95,7 @@ async function ask({ url, timeoutMs, authorize }: ClientOptions, call: Call, bod
   const credentials = (await authorize?.())?.[call]
   const signal = AbortSignal.timeout(timeoutMs)
   try {
-    const answer = await fetch(`${url.replace(/\/+$/, '')}/${call}`, {
+    const answer = await fetch(`${url.replace(/\/$/, '')}/${call}`, {
       method: body === undefined ? 'GET' : 'POST',
       headers: { 'content-type': 'application/json', ...credentials },
       ...(body !== undefined && { body }),
