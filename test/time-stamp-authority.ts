@@ -73,12 +73,16 @@ export class Certificates implements Disposable {
   /** The reply of the authority `name`. @param chain names of the certificates that come with its own */
   async reply(query: Buffer, name: string, chain: readonly string[] = []): Promise<Buffer> {
     const id = `${name}-${this.#made++}`
+    // A file for each reply, with the last number of this authority: two processes of openssl cannot count in one file at a time.
+    const last = this.#serials.get(name) ?? 0
+    this.#serials.set(name, last + 1)
+    writeFileSync(this.path(`${id}.serial`), `${last.toString(16).padStart(4, '0')}\n`)
     writeFileSync(this.path(`${id}.tsq`), query)
     writeFileSync(this.path(`${id}.chain`), chain.map((one) => readFileSync(this.path(`${one}.pem`), 'utf8')).join(''))
     const certs = chain.length > 0 ? `certs = ${id}.chain\n` : ''
     writeFileSync(
       this.path(`${id}.cnf`),
-      `[tsa]\nserial = ${name}.serial\nsigner_cert = ${name}.pem\nsigner_key = ${name}.key\nsigner_digest = sha256\n${certs}` +
+      `[tsa]\nserial = ${id}.serial\nsigner_cert = ${name}.pem\nsigner_key = ${name}.key\nsigner_digest = sha256\n${certs}` +
         'default_policy = 1.2.3.4.1\ndigests = sha256, sha512\ness_cert_id_alg = sha256\n',
     )
     const options = [
@@ -122,6 +126,7 @@ export class Certificates implements Disposable {
   }
 
   #made = 0
+  readonly #serials = new Map<string, number>()
 
   #openssl(...options: string[]) {
     const { status, stderr } = spawnSync('openssl', options, { cwd: this.folder })
