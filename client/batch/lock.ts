@@ -1,7 +1,7 @@
 // A lock that one process holds on a file or folder, because two runs that count the same money separately would overspend
 // it.
-import { existsSync, readFileSync } from 'node:fs'
-import { link, open, rm, writeFile } from 'node:fs/promises'
+import { existsSync, linkSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { rm, writeFile } from 'node:fs/promises'
 import { resolve } from 'node:path'
 
 /** Another process holds the lock. */
@@ -15,7 +15,7 @@ export class LockedError extends Error {
  */
 export async function lock(path: string): Promise<AsyncDisposable> {
   if (await make(path)) return held(path)
-  if (isAlive(readHolder(path))) throw locked(path)
+  if (isHeld(path)) throw locked(path)
   // Only one process at a time checks and removes: if two found the same dead holder, the slower one would remove the lock
   // that the faster one has just made. The guard is a lock too, so it is taken over where its holder was killed.
   const guard = `${path}.takeover`
@@ -23,8 +23,8 @@ export async function lock(path: string): Promise<AsyncDisposable> {
   taking.add(guard)
   try {
     await using _guard = await lock(guard)
-    if (isAlive(readHolder(path))) throw locked(path)
-    await rm(path, { force: true })
+    if (isHeld(path)) throw locked(path)
+    rmSync(path, { force: true })
     if (!(await make(path))) throw locked(path)
     return held(path)
   } finally {
@@ -34,13 +34,19 @@ export async function lock(path: string): Promise<AsyncDisposable> {
 
 /** Throws a LockedError where another process holds the lock at this path. Takes nothing: it may be taken right after. */
 export function checkUnlocked(path: string): void {
-  if (existsSync(path) && isAlive(readHolder(path))) throw locked(path)
+  if (existsSync(path) && isHeld(path)) throw locked(path)
 }
 
 /** The guards that this process takes or holds. One with its number that is not among them was left by a process that ended. */
 const taking = new Set<string>()
 
-/** The last one of this process that holds the lock, or waits for it. Another lock of this process would be taken over. */
+/**
+ * The locks that this process holds. One with its number that is not among them was left by a process that ended. A lock is made or removed
+ * in the same step in which it is added here or deleted, or another call would see it in between and take it over.
+ */
+const own = new Set<string>()
+
+/** The last one of this process that holds the lock, or waits for it. */
 const queues = new Map<string, Promise<unknown>>()
 
 /** The same, but waits for other holders, of this process too. Throws a LockedError after a minute, and what the signal says. */
@@ -94,26 +100,27 @@ const RETRY_MS = 100
 
 /** False where the file is there already. The file names its holder from the first moment, whenever the process is killed. */
 async function make(path: string): Promise<boolean> {
-  const own = `${path}.${process.pid}.${++count}`
+  const draft = `${path}.${process.pid}.${++count}`
   try {
-    await writeFile(own, String(process.pid), { mode: 0o600 })
-    await link(own, path)
+    await writeFile(draft, String(process.pid), { mode: 0o600 })
+    linkSync(draft, path)
+    own.add(resolve(path))
     return true
   } catch (error) {
     const { code = '' } = error as NodeJS.ErrnoException
     if (code === 'EEXIST') return false
-    if (NO_LINKS.has(code)) return await makeUnlinked(path)
+    if (NO_LINKS.has(code)) return makeUnlinked(path)
     throw error
   } finally {
-    await rm(own, { force: true })
+    await rm(draft, { force: true })
   }
 }
 
 /** Where the file system has no links: a process that is killed in between leaves a lock of nobody. */
-async function makeUnlinked(path: string): Promise<boolean> {
+function makeUnlinked(path: string): boolean {
   try {
-    await using file = await open(path, 'wx', 0o600)
-    await file.writeFile(String(process.pid))
+    writeFileSync(path, String(process.pid), { flag: 'wx', mode: 0o600 })
+    own.add(resolve(path))
     return true
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code === 'EEXIST') return false
@@ -125,7 +132,12 @@ let count = 0
 const NO_LINKS: ReadonlySet<string> = new Set(['EPERM', 'ENOTSUP', 'EOPNOTSUPP', 'ENOSYS', 'EMLINK'])
 
 function held(path: string): AsyncDisposable {
-  return { [Symbol.asyncDispose]: () => rm(path, { force: true }) }
+  return {
+    async [Symbol.asyncDispose]() {
+      rmSync(path, { force: true })
+      own.delete(resolve(path))
+    },
+  }
 }
 
 function locked(path: string): LockedError {
@@ -145,8 +157,12 @@ function readHolder(path: string): number | null {
   }
 }
 
-function isAlive(pid: number | null): boolean {
-  if (pid === null || pid === process.pid) return pid === null
+function isHeld(path: string): boolean {
+  const pid = readHolder(path)
+  return pid === process.pid ? own.has(resolve(path)) : pid === null || isAlive(pid)
+}
+
+function isAlive(pid: number): boolean {
   try {
     process.kill(pid, 0)
     return true

@@ -473,6 +473,17 @@ t.test('two runs at once', async (t) => {
     t.notOk(existsSync(`${path}.takeover`))
   })
 
+  await t.test('what this process holds is not taken over, and what another with its number left is', async (t) => {
+    const path = join(openFolder(t), 'lock')
+    writeFileSync(path, String(process.pid))
+    {
+      await using _held = await lock(path)
+      await t.rejects(lock(path), { name: 'LockedError' })
+    }
+    await using _again = await lock(path)
+    t.ok(existsSync(path))
+  })
+
   await t.test('one budget file', async (t) => {
     const shop = await openShop(t)
     const { run, start, end, write, path } = openCommand(t, shop)
