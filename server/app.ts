@@ -13,6 +13,7 @@ import { catalog } from './catalog.ts'
 import type { Api } from './context.ts'
 import { AppError } from './errors.ts'
 import { mountBilling } from './http/billing.ts'
+import { joinPieces } from './http/body-pieces.ts'
 import { boundConnections } from './http/connections.ts'
 import { mountCors } from './http/cors.ts'
 import { mountHealth, openReadiness } from './http/health.ts'
@@ -84,6 +85,7 @@ async function buildApp(api: Api, limits: ConnectionLimits): Promise<FastifyInst
   })
   if (api.config.offlinePublic) announceOffline(app)
   acceptJsonOnly(app)
+  joinPieces(app)
   recordRequests(app, api)
   mountTraces(app, api)
   app.addHook('onRequest', refuseWithoutHost)

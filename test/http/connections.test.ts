@@ -1,13 +1,17 @@
 // Connections of a web process are bounded: one address cannot take them all, new callers are served, and nothing stays open without
 // end. All sockets are real; callers have addresses of 127.0.0.0/8.
+import { createHash } from 'node:crypto'
+import { subscribe, unsubscribe } from 'node:diagnostics_channel'
 import { once } from 'node:events'
-import { createServer, type ServerResponse } from 'node:http'
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import { type AddressInfo, connect, type Socket } from 'node:net'
+import { queryObjects } from 'node:v8'
 import t, { type Test } from 'tap'
 import { type ConnectionLimits, openServer } from '../../server/app.ts'
 import { boundConnections } from '../../server/http/connections.ts'
 import { openLog } from '../../server/telemetry.ts'
 import { openAccountHarness } from '../accounts/harness.ts'
+import { until } from '../until.ts'
 
 const MOST = 8
 const HONEST = '127.0.0.3'
@@ -181,6 +185,58 @@ t.test('a connection that is silent while its request is under way is closed', a
   const { open } = await openListener(t, { silenceTimeoutMs: 200 })
   const caller = await open(HOSTILE)
   t.equal(await caller.ask(HALF_BODY), undefined)
+})
+
+/** The next request that the process takes, before its body. */
+function nextRequest(): Promise<IncomingMessage> {
+  return new Promise((resolve) => {
+    const take = (message: unknown) => {
+      unsubscribe(STARTED, take)
+      resolve((message as { request: IncomingMessage }).request)
+    }
+    subscribe(STARTED, take)
+  })
+}
+const STARTED = 'http.server.request.start'
+
+const chunk = (data: string) => `${data.length.toString(16)}\r\n${data}\r\n`
+const IN_CHUNKS = 'host: localhost\r\ntransfer-encoding: chunked\r\n'
+const AS_JSON = 'content-type: application/json\r\n'
+
+t.test('of a body that arrives octet by octet, no piece is kept', async (t) => {
+  const { open } = await openListener(t, {})
+  const before = Number(queryObjects(Uint8Array))
+  const stripe = `${AS_JSON}stripe-signature: t=1,v1=00\r\n`
+  const paths = {
+    '/api/agent/v1/verify-source': AS_JSON,
+    '/mcp': AS_JSON,
+    '/try': AS_JSON,
+    '/v1/stripe/webhook': stripe,
+  }
+  for (const [path, headers] of Object.entries(paths)) {
+    const begun = nextRequest()
+    const caller = await open(HOSTILE)
+    const sent = `POST ${path} HTTP/1.1\r\n${IN_CHUNKS}${headers}\r\n${chunk(' ').repeat(10_000)}`
+    caller.socket.write(sent)
+    const { socket } = await begun
+    await until(() => socket.bytesRead === sent.length)
+    t.equal(caller.text, '', `${path} waits for the rest`)
+  }
+  const kept = Number(queryObjects(Uint8Array)) - before
+  t.ok(kept < 1000, `${kept} pieces are kept`)
+})
+
+t.test('a body in pieces of every length is read as it was sent', async (t) => {
+  const { open } = await openListener(t, {})
+  const { key } = await harness.register()
+  const pieces = [1, 4095, 1, 1, 4096, 4097, 2, 20_000, 3].map((length, at) => String(at).repeat(length))
+  const begun = nextRequest()
+  const caller = await open(HONEST)
+  caller.socket.write(`PUT /v1/journal/pieces HTTP/1.1\r\n${IN_CHUNKS}authorization: Bearer ${key}\r\n`)
+  caller.socket.write('content-type: application/octet-stream\r\n\r\n')
+  await begun
+  t.equal(await caller.ask(`${pieces.map(chunk).join('')}${chunk('')}`), '201')
+  t.match(caller.text, createHash('sha256').update(pieces.join('')).digest('hex'))
 })
 
 t.test('an idle connection stays longer than routers keep theirs', async (t) => {
