@@ -177,8 +177,9 @@ class Asker {
   }
 }
 
-const isBroken = ({ code, status }: CountersignError) =>
-  code === 'network_error' || code === 'unexpected_response' || (status !== null && status >= 500)
+/** Whether the service may be whole again after a pause. Another program at its address stays another program. */
+const isBroken = ({ code, status, retryable }: CountersignError) =>
+  code === 'network_error' || (code === 'unexpected_response' ? retryable : status !== null && status >= 500)
 
 /** Throws the error where it is none of a page. */
 function failureOf(error: CountersignError): PageFailure {

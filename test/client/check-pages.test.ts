@@ -109,6 +109,12 @@ t.test('what the report says about a page that cannot be read', async (t) => {
     ask({ '/a': ['words'] }, () => fails('network_error')),
     { code: 'network_error' },
   )
+  const proxy = fails('unexpected_response', { status: 502, retryable: true })
+  const behind = await ask({ '/a': ['words'] }, (_, count) => (count <= 1 ? proxy : null))
+  t.same([behind.said.get('/a')?.[0], behind.waits], ['came', [2000]])
+  const another = fails('unexpected_response', { status: 200 })
+  const nothing = () => ask({ '/a': ['words'] }, (_, count) => (count === 1 ? another : null))
+  await t.rejects(nothing(), { code: 'unexpected_response' }, 'another program at the address is not asked again')
   await t.rejects(
     ask({ '/a': ['words'] }, () => fails('unauthorized', { status: 401 })),
     { code: 'unauthorized' },
