@@ -56,6 +56,7 @@ export interface ConnectionLimits {
 
 /** Builds the application; it does not listen yet. */
 async function buildApp(api: Api, limits: ConnectionLimits): Promise<FastifyInstance> {
+  const everyHeader = { ...NOT_KEPT, ...(api.config.offlinePublic && OFFLINE_HEADER) }
   // Declared with Fastify's type, so that the application has the default type that plugins accept.
   const loggerInstance: FastifyBaseLogger = api.log
   const app = Fastify({
@@ -81,9 +82,9 @@ async function buildApp(api: Api, limits: ConnectionLimits): Promise<FastifyInst
     // A path that cannot be decoded.
     frameworkErrors: (_error, request, reply) => answerNotFound(api, request, reply),
     forceCloseConnections: 'idle',
-    clientErrorHandler: (_error, socket) => answerUnreadable(socket, api.config.offlinePublic ? OFFLINE_HEADER : {}),
+    clientErrorHandler: (_error, socket) => answerUnreadable(socket, everyHeader),
   })
-  if (api.config.offlinePublic) announceOffline(app)
+  setHeaders(app, everyHeader)
   acceptJsonOnly(app)
   joinPieces(app)
   recordRequests(app, api)
@@ -185,13 +186,18 @@ function acceptJsonOnly(app: FastifyInstance) {
   })
 }
 
+/** Answers hold secrets and data of accounts, so no cache may keep one; what is public and cacheable says so instead. */
+const NOT_KEPT = { 'cache-control': 'no-store' }
+/** Every answer says that the payments of this public service are not real. */
 const OFFLINE_HEADER = { 'x-service-payment-mode': 'offline' }
 
-/** Every answer says that the payments of this public service are not real, also the answers of errors. */
-function announceOffline(app: FastifyInstance) {
-  const announce = (_request: IncomingMessage, response: ServerResponse) =>
-    void response.setHeaders(new Headers(OFFLINE_HEADER))
-  for (const event of ['request', 'checkExpectation']) app.server.prependListener(event, announce)
+/** Sets headers of every answer, also of errors that no route makes. A route can set another value. */
+function setHeaders(app: FastifyInstance, headers: Readonly<Record<string, string>>) {
+  const entries = Object.entries(headers)
+  const set = (_request: IncomingMessage, response: ServerResponse) => {
+    for (const [name, value] of entries) response.setHeader(name, value)
+  }
+  for (const event of ['request', 'checkExpectation']) app.server.prependListener(event, set)
 }
 
 /** One log line and two metrics per answer. They contain no header, body or query. */

@@ -1,5 +1,5 @@
 // Compares every answer that a test receives from an operation of the catalogue with the OpenAPI document: its status, its body
-// with all formats, and the headers that the document knows. Harnesses name the addresses of their services.
+// with all formats, the headers that the document knows, and whether caches may keep it. Harnesses name the addresses of their services.
 import { catalog } from '../server/catalog.ts'
 import { readConfig } from '../server/config.ts'
 import { buildDocument } from '../server/http/openapi.ts'
@@ -53,12 +53,26 @@ function watchFetch({ problemOf }: ReturnType<typeof openDocument>): void {
     const url = new URL(input instanceof Request ? input.url : input)
     if (!origins.has(url.origin) || response.redirected) return response
     const method = init?.method ?? (input instanceof Request ? input.method : 'GET')
-    const problem = await problemOf(method.toLowerCase(), url.pathname, response)
+    const problem =
+      (await problemOf(method.toLowerCase(), url.pathname, response)) ?? cachingProblem(url.pathname, response)
     if (problem)
       throw new Error(`${method} ${url.pathname} answers ${response.status} otherwise than documented: ${problem}`)
     return response
   }
 }
+
+/** Answers with secrets or with data of an account: those of every operation and of MCP, except what is public and says so. */
+const NOT_TO_BE_KEPT = /^\/(v1|api|mcp)(\/|$)/
+
+function cachingProblem(pathname: string, { headers, status }: Response): string | null {
+  const caching = headers.get('cache-control') ?? ''
+  const isPublic = PUBLIC_ANSWERS.has(pathname) && (status === 200 || status === 304) && caching.startsWith('public, ')
+  if (!NOT_TO_BE_KEPT.test(pathname) || isPublic || /\bno-store\b/.test(caching)) return null
+  return `caches may keep it: Cache-Control is ${caching || 'missing'}`
+}
+
+/** Whoever asks for one of these gets the same answer. */
+const PUBLIC_ANSWERS = new Set(['/v1/chain'])
 
 function openDocument() {
   const document = buildDocument({ config: readConfig({}) }, catalog) as unknown as Document

@@ -59,7 +59,7 @@ export const getJournalSlot = defineAccountExchange({
   async run({ slot }, { api, caller, options }) {
     const found = await readSlot(api.slots, caller.accountId, slot)
     const etag = etagOf(found)
-    const headers = { etag, 'cache-control': 'private, no-cache' }
+    const headers = { etag }
     if (isNotModified(options, etag)) return new Reply(Buffer.alloc(0), { status: 304, headers })
     const type = { 'content-type': 'application/octet-stream', 'x-content-type-options': 'nosniff' }
     return new Reply(found.content, { headers: { ...headers, ...type } })

@@ -16,6 +16,8 @@ import type { CallToolResult } from './tool.ts'
 
 const JSON_TYPE = 'application/json'
 const STREAM_TYPE = 'text/event-stream'
+/** A proxy may neither keep a stream nor collect it in order to compress it. */
+const STREAM_CACHING = 'no-store, no-transform'
 const LINKS_SINCE = '2025-06-18'
 
 export async function mountMcp(app: FastifyInstance, api: Api, features: readonly Feature[], face: Face = MAIN_FACE) {
@@ -68,7 +70,8 @@ export async function mountMcp(app: FastifyInstance, api: Api, features: readonl
       })
       reply.code(response.status)
       for (const [name, value] of response.headers) reply.header(name, value)
-      if (response.headers.get('content-type') === STREAM_TYPE) return reply.send(response.body)
+      if (response.headers.get('content-type') === STREAM_TYPE)
+        return reply.header('cache-control', STREAM_CACHING).send(response.body)
       const text = response.body === null ? undefined : await response.text()
       if (cacheable && text) cache.store(cacheable, response.status, text)
       return reply.send(text)

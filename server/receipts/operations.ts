@@ -159,8 +159,6 @@ export const listReceipts = defineAccountOperation({
     const found = await listAttestations(tx, { requestedBy: caller.handle, before, limit: limit + 1 })
     const shown = found.slice(0, limit)
     const next = found.length > limit ? (shown.at(-1)?.serial ?? null) : null
-    return Reply.json(`{"receipts":[${shown.map(({ text }) => text).join(',')}],"next":${next}}`, {
-      'cache-control': 'private, no-cache',
-    })
+    return Reply.json(`{"receipts":[${shown.map(({ text }) => text).join(',')}],"next":${next}}`)
   },
 })

@@ -9,6 +9,7 @@ import { readConfig } from '../../server/config.ts'
 import { type Api, openApi, openCore } from '../../server/context.ts'
 import { openLog } from '../../server/telemetry.ts'
 import { openTestDatabase } from '../database.ts'
+import { expectDocumented } from '../documented-answers.ts'
 import { usualSettings } from '../system.ts'
 
 export interface Ask {
@@ -95,6 +96,7 @@ async function openProcess(
   )
   const api = opened.use(await openApi(core))
   const server = opened.use(await openServer(api))
+  opened.use(expectDocumented(server.address))
   opened.defer(() => api.drain())
   const closing = opened.move()
   return {
