@@ -246,7 +246,8 @@ t.test('an account at which a node of Solana fails does not make it away', async
   )
   await t.rejects(node.balanceOf(SOLANA_PAY_TO))
   t.same(logged(), [], 'an error of JSON-RPC is an answer')
-  upstream.answer = answers((response) => json(response, { jsonrpc: '2.0', id: '1', result: 7 }))
+  const other = { value: { data: ['AAAA', 'base64'] } }
+  upstream.answer = answers((response) => json(response, { jsonrpc: '2.0', id: '1', result: other }))
   t.equal(await node.balanceOf(SOLANA_PAY_TO), 0n, 'an account of another form holds nothing')
   t.same(logged(), [])
   upstream.answer = broken

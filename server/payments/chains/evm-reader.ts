@@ -4,12 +4,11 @@
 // often. A use counts from the newest block on. That an authorization can no longer be used counts from final blocks only.
 import {
   type Address,
-  createPublicClient,
   encodeEventTopics,
   getAddress,
   type Hash,
   type Hex,
-  http,
+  type Log,
   numberToHex,
   pad,
   parseAbi,
@@ -19,6 +18,7 @@ import {
 import { EVM_NETWORKS, type EvmNetwork } from '../../interface/networks.ts'
 import { type EvmAuthorization, hexText } from '../payload.ts'
 import type { SettlementIntent } from '../x402.ts'
+import { type EvmLog, type NodeOptions, openEvmNode } from './evm-node.ts'
 import type { Finding, Income } from './payment-network.ts'
 import { chainIdOf } from './signature-checks.ts'
 import { TRANSFER_TYPES } from './signed-transfer.ts'
@@ -36,14 +36,6 @@ const [CANCELED] = encodeEventTopics({ abi: TOKEN, eventName: 'AuthorizationCanc
 const [TRANSFER] = encodeEventTopics({ abi: TOKEN, eventName: 'Transfer' })
 const CANCELLATION: Finding = { kind: 'unpaid', reason: 'authorization_canceled' }
 
-/** An eth_getLogs request for blocks that are not pending. */
-interface LogRequest {
-  Method: 'eth_getLogs'
-  Parameters: [object]
-  ReturnType: { topics: Hex[]; data: Hex; transactionHash: Hash; blockNumber: Hex }[]
-}
-
-const RPC_TIMEOUT_MS = 10_000
 /** A facilitator needs about 6 s of validity; with less than this it would refuse. */
 const RESEND_MARGIN_SECONDS = 10
 /** Seconds until the chain is asked again while an expiry is not final. On Base that takes about twenty minutes. */
@@ -67,22 +59,20 @@ export interface Usage {
   validBefore: bigint
 }
 
-/** Reads one chain. Every method throws if the node does not answer. */
-export function openEvmReader(rpcUrl: string) {
-  const client = createPublicClient({
-    transport: http(rpcUrl, { timeout: RPC_TIMEOUT_MS, retryCount: 1, retryDelay: 200 }),
-    cacheTime: 0,
-  })
+/** Reads one chain. Every method throws if the node does not answer, or answers in another form. */
+export function openEvmReader(rpcUrl: string, options: NodeOptions = {}) {
+  const node = openEvmNode(rpcUrl, options)
+  const { client } = node
 
   async function findSettlement(usage: Usage, intent: SettlementIntent): Promise<Finding> {
     const named = intent.transaction ? await findIn(hexText.parse(intent.transaction), usage) : null
     if (named?.kind === 'paid') return named
-    const head = await client.getBlock({ blockTag: 'latest' })
+    const head = await node.block('latest')
     if (await isSpent(usage, head.number)) return explainUse(usage, intent, head)
     const left = Number(usage.validBefore - head.timestamp)
     if (left > RESEND_MARGIN_SECONDS) return { kind: 'open' }
     if (left > 0) return { kind: 'waiting', reason: 'about_to_expire', seconds: left + 2 }
-    const final = await client.getBlock({ blockTag: 'finalized' })
+    const final = await node.block('finalized')
     if (final.timestamp < usage.validBefore)
       return { kind: 'waiting', reason: 'expiry_not_final', seconds: FINALITY_PACE }
     // Reads the state of the final block itself: a node that is behind cannot answer, and any other cannot be wrong.
@@ -101,7 +91,7 @@ export function openEvmReader(rpcUrl: string) {
     const found = log && (log.topics[0] === CANCELED ? CANCELLATION : await findIn(log.transactionHash, usage))
     if (!found) return { kind: 'waiting', reason: 'use_not_found', seconds: 10 }
     if (found.kind === 'paid') return found
-    const final = await client.getBlock({ blockTag: 'finalized' })
+    const final = await node.block('finalized')
     return log.blockNumber <= final.number
       ? found
       : { kind: 'waiting', reason: 'use_not_final', seconds: FINALITY_PACE }
@@ -111,18 +101,17 @@ export function openEvmReader(rpcUrl: string) {
   async function findSpending(usage: Usage, first: bigint, last: bigint) {
     const topics = [[USED, CANCELED], pad(usage.from), usage.nonce]
     const [log] = await readLogs(usage.token, topics, first, last, { one: true })
-    return log && { ...log, blockNumber: BigInt(log.blockNumber) }
+    return log
   }
 
   /** Reads logs in ranges that the node accepts. @param options.one stops after the first range with a log */
   async function readLogs(address: Address, topics: object, first: bigint, last: bigint, options: { one?: true } = {}) {
-    const found: LogRequest['ReturnType'] = []
+    const found: EvmLog[] = []
     let range = LOG_RANGE
     for (let from = first; from <= last && !(options.one && found.length > 0); ) {
       const to = from + range - 1n < last ? from + range - 1n : last
       try {
-        const params: [object] = [{ address, topics, fromBlock: numberToHex(from), toBlock: numberToHex(to) }]
-        found.push(...(await client.request<LogRequest>({ method: 'eth_getLogs', params })))
+        found.push(...(await node.logs({ address, topics, fromBlock: numberToHex(from), toBlock: numberToHex(to) })))
         from = to + 1n
       } catch (error) {
         if (range <= 10n) throw error
@@ -138,9 +127,10 @@ export function openEvmReader(rpcUrl: string) {
    * nonce belongs to it.
    */
   async function findIn(hash: Hash, usage: Usage): Promise<Finding | null> {
-    const receipt = await client.getTransactionReceipt({ hash }).catch(absentAsNull)
-    if (receipt?.status !== 'success') return null
-    const logs = receipt.logs.filter((log) => sameAddress(log.address, usage.token))
+    const receipt = await node.receipt(hash)
+    if (receipt?.status !== '0x1') return null
+    // Sound: the members that are missing say where a log is, and are not read.
+    const logs = receipt.logs.filter((log) => sameAddress(log.address, usage.token)) as unknown as Log<bigint, number>[]
     const [use] = parseEventLogs({ abi: TOKEN, eventName: 'AuthorizationUsed', logs, args: authorizationOf(usage) })
     if (!use) return null
     const following = logs.filter((log) => log.logIndex === use.logIndex + 1)
@@ -157,8 +147,9 @@ export function openEvmReader(rpcUrl: string) {
 
   /** Transfers to the address `to`, from the block of one transaction to that of another. */
   async function income(token: Address, to: Address, between: [Hash, Hash]): Promise<Income[]> {
-    const receipts = await Promise.all(between.map((hash) => client.getTransactionReceipt({ hash })))
-    const [first = 0n, last = 0n] = receipts.map((receipt) => receipt.blockNumber)
+    const receipts = await Promise.all(between.map((hash) => node.receipt(hash)))
+    const [first, last] = receipts.map((receipt) => receipt?.blockNumber)
+    if (first === undefined || last === undefined) throw new Error('the node does not know the transactions')
     const logs = await readLogs(token, [TRANSFER, null, pad(to)], first, last)
     return logs.map((log) => ({
       transaction: log.transactionHash,
@@ -176,7 +167,7 @@ export function openEvmReader(rpcUrl: string) {
     height: async () => Number(await client.getBlockNumber()),
     chainId: () => client.getChainId(),
     hasCode: async (address: Address) => ((await client.getCode({ address })) ?? '0x') !== '0x',
-    finality: async () => Number((await client.getBlock({ blockTag: 'finalized' })).number),
+    finality: async () => Number((await node.block('finalized')).number),
     /** Asks a contract wallet (ERC-1271, also before it is deployed) whether it signed. */
     async isSignedByContract(id: EvmNetwork, { signature, authorization }: EvmAuthorization): Promise<boolean> {
       // The check below answers false for an unreachable node too, so that case is found first.
@@ -221,9 +212,4 @@ function authorizationOf({ from, nonce }: Usage) {
 
 function sameAddress(a: string, b: string): boolean {
   return a.toLowerCase() === b.toLowerCase()
-}
-
-function absentAsNull(error: unknown): null {
-  if (error instanceof Error && error.name === 'TransactionReceiptNotFoundError') return null
-  throw error
 }

@@ -2,15 +2,7 @@
 //
 // A transaction is valid as long as its blockhash, about a minute, and lands at most once. Its id is not known before the
 // facilitator has signed it, so it is searched by its memo on this service's token account, and identified by its message.
-import {
-  address,
-  blockhash as blockhashOf,
-  createSolanaRpc,
-  getBase58Encoder,
-  getBase64Encoder,
-  type Signature,
-  signature as signatureOf,
-} from '@solana/kit'
+import { getBase58Encoder, getBase64Encoder } from '@solana/kit'
 import { AppError } from '../../errors.ts'
 import { SOLANA_USDC } from '../../interface/networks.ts'
 import { PRICE } from '../../interface/price.ts'
@@ -18,7 +10,9 @@ import type { LedgerEntry } from '../ledger.ts'
 import { digestOf } from '../payload.ts'
 import { type Inspection, inspect } from '../startup-checks.ts'
 import { MAX_TIMEOUT_SECONDS, type OfferedPayment, type PaymentRequirements, type SettlementIntent } from '../x402.ts'
+import { NodeError } from './node-calls.ts'
 import type { Audit, Finding, PaymentNetwork } from './payment-network.ts'
+import { type Depth, type Landed, openSolanaNode, type SolanaNode } from './solana-node.ts'
 import {
   decodePayment,
   isSignedByPayer,
@@ -29,7 +23,8 @@ import {
 
 export type SolanaNetworkId = keyof typeof SOLANA_USDC
 
-const RPC_TIMEOUT_MS = 10_000
+/** One look at a settlement, with all its calls. */
+const LOOK_TIMEOUT_MS = 300_000
 /** About how long a blockhash is valid; certainty comes from the chain. */
 const BLOCKHASH_SECONDS = 90
 /** The clocks of payer, chain and service may differ by this, and a final block is behind by as much. */
@@ -45,12 +40,15 @@ export interface SolanaNetworkOptions {
   rpcUrl: string
   /** Whether the operator configured this node. */
   proves: boolean
+  /** Milliseconds for one call. */
+  callMs?: number
 }
 
-export async function openSolanaNetwork({ id, payTo, rpcUrl, proves }: SolanaNetworkOptions): Promise<PaymentNetwork> {
+export async function openSolanaNetwork(options: SolanaNetworkOptions): Promise<PaymentNetwork> {
+  const { id, payTo, rpcUrl, proves, callMs } = options
   const asset = SOLANA_USDC[id]
   const account = await tokenAccountOf(payTo, asset)
-  const chain = openSolanaReader(rpcUrl, { owner: payTo, account })
+  const chain = openSolanaReader(openSolanaNode(rpcUrl, callMs), { owner: payTo, account })
   let feePayer: string | undefined
 
   function termsFor(requestId: string | null): PaymentRequirements | null {
@@ -106,7 +104,7 @@ export async function openSolanaNetwork({ id, payTo, rpcUrl, proves }: SolanaNet
     },
     accountOf: ({ payload }) => readSolanaTransaction(payload.payload).source,
     balanceOf: (source) => chain.balance(source, asset),
-    height: () => chain.slot('confirmed').then(Number),
+    height: () => chain.slot('confirmed'),
     findSettlement: (offer, intent) => chain.findSettlement(offer, intent),
     readTransactionId,
     audit: (entry) => chain.audit(entry),
@@ -158,33 +156,22 @@ async function inspectChain(
   return [rpc, held]
 }
 
-type Depth = 'confirmed' | 'finalized'
-
 /** Reads one cluster. Every method throws if the node does not answer. @param ours this service's account and its owner */
-function openSolanaReader(rpcUrl: string, ours: { owner: string; account: string }) {
-  const rpc = createSolanaRpc(rpcUrl)
-  const own = address(ours.account)
-  const within = () => ({ abortSignal: AbortSignal.timeout(RPC_TIMEOUT_MS) })
-  const slot = (commitment: Depth) => rpc.getSlot({ commitment }).send(within())
-
-  /** @param atSlot a node that has not reached this slot must answer an error */
-  async function isValid(blockhash: string, commitment: Depth, atSlot?: bigint): Promise<boolean> {
-    const options = { commitment, ...(atSlot !== undefined && { minContextSlot: atSlot }) }
-    return (await rpc.isBlockhashValid(blockhashOf(blockhash), options).send(within())).value
-  }
-
+function openSolanaReader(node: SolanaNode, ours: { owner: string; account: string }) {
   async function findSettlement({ payload, bound }: OfferedPayment, intent: SettlementIntent): Promise<Finding> {
     const { blockhash } = readSolanaTransaction(payload.payload)
-    const wanted = { memo: memoOf(bound.requirements), messageHash: bound.identity.nonce, since: intent.at }
-    const named = intent.transaction ? await readTransaction(intent.transaction, wanted.messageHash, 'confirmed') : null
+    const signal = AbortSignal.timeout(LOOK_TIMEOUT_MS)
+    const messageHash = bound.identity.nonce
+    const wanted = { memo: memoOf(bound.requirements), messageHash, since: intent.at, signal }
+    const named = intent.transaction ? await readTransaction(intent.transaction, wanted, 'confirmed') : null
     const found = named ?? (await search(wanted, 'confirmed'))
     if (found?.kind === 'paid') return found
-    if (!found && (await isValid(blockhash, 'confirmed'))) return { kind: 'open' }
-    const final = await slot('finalized')
+    if (!found && (await node.isValid(blockhash, 'confirmed', undefined, signal))) return { kind: 'open' }
+    const final = await node.slot('finalized', signal)
     // The payer's blockhash was known when the intent was stored. A final block after that time knows it too, so "not valid"
     // at that block means expired.
-    const time = await rpc.getBlockTime(final).send(within())
-    if (Number(time) < intent.at + CLOCK_MARGIN_SECONDS || (await isValid(blockhash, 'finalized', final)))
+    const time = await node.blockTime(final, signal)
+    if (time < intent.at + CLOCK_MARGIN_SECONDS || (await node.isValid(blockhash, 'finalized', final, signal)))
       return { kind: 'waiting', reason: 'expiry_not_final', seconds: 5 }
     const last = await search(wanted, 'finalized', final)
     return last ?? { kind: 'unpaid', reason: 'transaction_expired' }
@@ -198,63 +185,75 @@ function openSolanaReader(rpcUrl: string, ours: { owner: string; account: string
     since: number
     /** Unix seconds; the transaction cannot have landed later. */
     until?: number
+    signal: AbortSignal
   }
 
   /** The transaction of this message, among those of the token account that carry the memo and have the time. */
-  async function search({ memo, messageHash, since, until }: Wanted, commitment: Depth, atSlot?: bigint) {
-    let before: Signature | undefined
+  async function search(wanted: Wanted, commitment: Depth, atSlot?: number): Promise<Finding | null> {
+    const { memo, messageHash, since, until, signal } = wanted
+    let before: string | undefined
     for (let page = 0; page < SEARCH_PAGES; page++) {
       const range = {
         limit: SEARCH_PAGE,
         ...(before && { before }),
         ...(atSlot !== undefined && { minContextSlot: atSlot }),
       }
-      const entries = await rpc.getSignaturesForAddress(own, { commitment, ...range }).send(within())
+      const entries = await node.signatures(ours.account, commitment, range, signal)
       for (const entry of entries) {
         if (memo !== null && !entry.memo?.includes(memo)) continue
-        if (until !== undefined && entry.blockTime !== null && Number(entry.blockTime) > until) continue
-        const found = await readTransaction(entry.signature, messageHash, commitment)
+        if (until !== undefined && entry.blockTime !== null && entry.blockTime > until) continue
+        const landed = await node.transaction(entry.signature, commitment, signal)
+        // One of several nodes behind an address may be behind the one that listed it: that says nothing about the payment.
+        if (!landed) throw new NodeError('listed_transaction_unknown')
+        const found = judge(entry.signature, landed, messageHash)
         if (found) return found
       }
       const oldest = entries.at(-1)
       if (!oldest || entries.length < SEARCH_PAGE) return null
-      if (oldest.blockTime !== null && Number(oldest.blockTime) < since - BLOCKHASH_SECONDS - CLOCK_MARGIN_SECONDS)
-        return null
+      if (oldest.blockTime !== null && oldest.blockTime < since - BLOCKHASH_SECONDS - CLOCK_MARGIN_SECONDS) return null
       before = oldest.signature
     }
     throw new Error('too many transactions to search')
   }
 
-  /** What a landed transaction did, if it has that message. A transaction that failed can never land again. */
-  async function readTransaction(id: string, messageHash: string, commitment: Depth): Promise<Finding | null> {
-    const options = { commitment, encoding: 'base64', maxSupportedTransactionVersion: 0 } as const
-    const landed = await rpc.getTransaction(signatureOf(id), options).send(within())
-    if (!landed) return null
+  /** What a transaction did, if it has landed and has that message. */
+  async function readTransaction(
+    id: string,
+    { messageHash, signal }: Pick<Wanted, 'messageHash' | 'signal'>,
+    commitment: Depth,
+  ): Promise<Finding | null> {
+    const landed = await node.transaction(id, commitment, signal)
+    return landed && judge(id, landed, messageHash)
+  }
+
+  /** Null for another message. A transaction that failed can never land again. */
+  function judge(id: string, landed: Landed, messageHash: string): Finding | null {
     const payment = readLanded(landed.transaction[0])
     if (payment?.messageHash !== messageHash) return null
-    if (landed.meta?.err) return { kind: 'unpaid', reason: 'transaction_failed' }
+    if (landed.meta.err) return { kind: 'unpaid', reason: 'transaction_failed' }
     return received(landed.meta, payment.mint) >= payment.amount
       ? { kind: 'paid', transaction: id, logIndex: ONLY_TRANSFER }
       : { kind: 'unpaid', reason: 'transaction_paid_nothing' }
   }
 
   /** By how much this service's token account grew. */
-  function received(meta: Balances | null, mint: string): bigint {
-    const sum = (balances: Balances['preTokenBalances']) =>
-      (balances ?? [])
+  function received({ preTokenBalances, postTokenBalances }: Landed['meta'], mint: string): bigint {
+    const sum = (balances: Landed['meta']['preTokenBalances']) =>
+      balances
         .filter((balance) => balance.mint === mint && balance.owner === ours.owner)
         .reduce((total, balance) => total + BigInt(balance.uiTokenAmount.amount), 0n)
-    return sum(meta?.postTokenBalances) - sum(meta?.preTokenBalances)
+    return sum(postTokenBalances) - sum(preTokenBalances)
   }
 
   async function audit(entry: LedgerEntry): Promise<Audit> {
+    const look = { messageHash: entry.nonce, signal: AbortSignal.timeout(LOOK_TIMEOUT_MS) }
     const found = entry.transaction
-      ? await readTransaction(entry.transaction, entry.nonce, 'finalized')
+      ? await readTransaction(entry.transaction, look, 'finalized')
       : await search(
           {
             // A payment that had been bound to a request that failed has the memo of that request.
+            ...look,
             memo: null,
-            messageHash: entry.nonce,
             since: entry.valid_before - BLOCKHASH_SECONDS,
             until: entry.valid_before + CLOCK_MARGIN_SECONDS,
           },
@@ -266,9 +265,8 @@ function openSolanaReader(rpcUrl: string, ours: { owner: string; account: string
 
   /** The balance of a token account of this mint; 0 if there is no such account. */
   async function balance(at: string, mint: string): Promise<bigint> {
-    const { value } = await rpc.getAccountInfo(address(at), { encoding: 'base64' }).send(within())
-    if (!value) return 0n
-    const data = Buffer.from(value.data[0], 'base64')
+    const data = await node.account(at)
+    if (!data) return 0n
     const isOfMint = data.length >= 72 && data.subarray(0, 32).equals(Buffer.from(getBase58Encoder().encode(mint)))
     return isOfMint ? data.readBigUInt64LE(64) : 0n
   }
@@ -277,11 +275,10 @@ function openSolanaReader(rpcUrl: string, ours: { owner: string; account: string
     findSettlement,
     audit,
     balance,
-    slot,
-    isValid,
-    genesisHash: () => rpc.getGenesisHash().send(within()),
-    exists: async (at: string) =>
-      (await rpc.getAccountInfo(address(at), { encoding: 'base64' }).send(within())).value !== null,
+    slot: node.slot,
+    isValid: node.isValid,
+    genesisHash: node.genesisHash,
+    exists: async (at: string) => (await node.account(at)) !== null,
   }
 }
 type SolanaReader = ReturnType<typeof openSolanaReader>
@@ -293,11 +290,6 @@ function readLanded(base64: string): SolanaPayment | null {
   } catch {
     return null
   }
-}
-
-interface Balances {
-  preTokenBalances?: readonly { mint: string; owner?: string; uiTokenAmount: { amount: string } }[]
-  postTokenBalances?: readonly { mint: string; owner?: string; uiTokenAmount: { amount: string } }[]
 }
 
 function memoOf({ extra }: PaymentRequirements): string {
