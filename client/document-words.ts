@@ -3,7 +3,7 @@
 
 import { joinBytes } from './bytes.ts'
 import { timestamp } from './chain/attestation.ts'
-import { parseJson } from './json.ts'
+import { MAX_JSON_BYTES, parseJson } from './json.ts'
 import type { ClaimSupport } from './result.ts'
 import { integer, list, literal, object, text } from './shape.ts'
 import { headInWords } from './verdict-words.ts'
@@ -23,19 +23,19 @@ export class KeptText {
   async *through(chunks: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8Array> {
     for await (const chunk of chunks) {
       this.#bytes += chunk.length
-      if (this.#bytes <= MAX_KEPT) this.#parts.push(chunk)
+      if (this.#bytes <= MAX_JSON_BYTES) this.#parts.push(chunk)
       yield chunk
     }
   }
 
   text(): string {
-    return this.#bytes <= MAX_KEPT ? new TextDecoder('utf-8', { ignoreBOM: true }).decode(joinBytes(this.#parts)) : ''
+    return this.#bytes <= MAX_JSON_BYTES
+      ? new TextDecoder('utf-8', { ignoreBOM: true }).decode(joinBytes(this.#parts))
+      : ''
   }
 }
 
 const MOST_CLAIMS = 10
-/** In bytes: as long as an answer of the service may be. */
-const MAX_KEPT = 16 * 1024 * 1024
 
 export function describeDocument(document: string): DocumentWords {
   const value = parse(document)

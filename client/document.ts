@@ -7,7 +7,7 @@ import { type ChainOptions, verifyChain } from './chain/chain.ts'
 import { EXPORT_MARK, verifyExport } from './chain/export.ts'
 import { type ReceiptOptions, verifyReceipt } from './chain/receipt.ts'
 import type { Check, Verification } from './checks.ts'
-import { parseJson } from './json.ts'
+import { MAX_JSON_BYTES, parseJson } from './json.ts'
 import { anything, closed, integer } from './shape.ts'
 import { verifyPurchaseReceipt, verifyResult } from './verification.ts'
 
@@ -56,12 +56,16 @@ export async function verifyDocument(
     }
   }
   if (!new TextDecoder().decode(joinBytes(begun)).startsWith(EXPORT_MARK))
-    return verifyJson(await collect(all()), options)
+    return verifyJson(await collect(all(), MAX_JSON_BYTES), options)
   refuseMisfits(EXPORT, options)
   return verifyExport(all(), options)
 }
 
-function verifyJson(bytes: Uint8Array, options: DocumentOptions): Verification {
+function verifyJson(bytes: Uint8Array | null, options: DocumentOptions): Verification {
+  if (bytes === null) {
+    const detail = `it is longer than ${MAX_JSON_BYTES.toLocaleString('en')} bytes, and only an export of the chain may be`
+    return { ok: false, checks: [{ name: 'json', ok: false, detail }] }
+  }
   let value: unknown
   try {
     value = parseJson(new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(bytes))
@@ -128,8 +132,14 @@ function rangeFault({ from, to, head_serial, attestations }: Page): string | nul
   return to <= head_serial ? null : `it ends after its head, serial ${head_serial}`
 }
 
-async function collect(chunks: AsyncIterable<Uint8Array>): Promise<Uint8Array> {
+/** Null for more bytes; no more are read. */
+async function collect(chunks: AsyncIterable<Uint8Array>, most: number): Promise<Uint8Array | null> {
   const parts: Uint8Array[] = []
-  for await (const chunk of chunks) parts.push(chunk)
+  let length = 0
+  for await (const chunk of chunks) {
+    length += chunk.length
+    if (length > most) return null
+    parts.push(chunk)
+  }
   return joinBytes(parts)
 }

@@ -25,7 +25,6 @@ const HELD: Record<string, Record<string, string>> = {
   'client/client.ts': { '\\/*$': CONFIGURED },
   'client/commands/answers.ts': { '\\W+$': "runs over the names of this file's own table" },
   'client/commands/files.ts': { ", [a-z]+(?: '.*')?$": 'runs over what Node says of a file that the caller names' },
-  'client/json.ts': { '"[^"\\\\]*(?:\\\\.[^"\\\\]*)*"(\\s*:)?': 'runs over valid JSON alone, where each string ends' },
   'client/outside-time.ts': { '\\/*$': CONFIGURED },
   'client/wallet.ts': { '\\s*\\n\\s*': "runs over the caller's own wallet file" },
   'server/accounts/address-key.ts': { '%.*$': 'runs over an address in a header, which holds no line break' },

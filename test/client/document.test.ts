@@ -87,6 +87,25 @@ t.test('adding a valid document to an invalid one does not make it valid', async
   for (const [index, mixture] of mixtures.entries()) t.not((await failed(mixture)).length, 0, `mixture ${index}`)
 })
 
+t.test('only an export may be longer than an answer of the service, and no more of another file is read', async (t) => {
+  let given = 0
+  async function* endless(begin: string) {
+    yield Buffer.from(begin)
+    for (;;) {
+      given++
+      yield Buffer.alloc(1_048_576, ' ')
+    }
+  }
+  const { ok, checks } = await verifyDocument(endless('['), { keys: pins })
+  t.same([ok, checks.length, checks[0]?.name], [false, 1, 'json'])
+  t.match(checks[0]?.detail, 'it is longer than 16,777,216 bytes, and only an export of the chain may be')
+  t.equal(given, 16)
+  const longest = Buffer.alloc(16_777_216, ' ')
+  longest.write(JSON.stringify(receipt))
+  const { checks: found } = await verifyDocument(chunks(longest, 1_048_576), { keys: pins })
+  t.same(found[0], { name: 'json', ok: true, detail: 'a receipt' })
+})
+
 t.test('a pin that does not apply to such a file is refused, not ignored', async (t) => {
   const point = { serial: 1, receipt_hash: chain[0]!.receipt_hash }
   const options: Record<string, Partial<DocumentOptions>> = {

@@ -96,8 +96,17 @@ t.test('a repeated member is refused in any spelling', async (t) => {
 t.test('nesting without end is refused, without recursion', async (t) => {
   const nested = (depth: number) => '['.repeat(depth) + ']'.repeat(depth)
   t.doesNotThrow(() => parseJson(nested(64)))
-  for (const text of [nested(65), nested(200_000), `${'{"a":'.repeat(5000)}1${'}'.repeat(5000)}`])
+  // Before JSON.parse makes anything of it, so a text without an end is refused for the same reason.
+  for (const text of [nested(65), nested(200_000), '['.repeat(200_000), `${'{"a":'.repeat(5000)}1${'}'.repeat(5000)}`])
     t.throws(() => parseJson(text), { name: 'SyntaxError', message: /nested more than 64 deep/ })
+})
+
+t.test('more values than a small machine can hold are refused before they are made', async (t) => {
+  const numbers = (count: number) => `[${Array(count).fill('1').join(',')}]`
+  t.doesNotThrow(() => parseJson(numbers(399_000)))
+  t.doesNotThrow(() => parseJson(JSON.stringify({ a: '[{,:'.repeat(400_000) })))
+  for (const text of [numbers(400_001), ','.repeat(400_001), `[${'{},'.repeat(250_000)}1]`])
+    t.throws(() => parseJson(text), { name: 'SyntaxError', message: 'It has more than 400,000 values' })
 })
 
 t.test('a long string is read without recursion', async (t) => {

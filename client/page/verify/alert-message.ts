@@ -22,12 +22,15 @@ export function readMessage(text: string): AlertMessage | null {
     start = end + 1
     if (line === '') break
     const header = readHeader(line)
-    if (!header) return null
+    if (!header || headers.length === MAX_HEADERS) return null
     headers.push(header)
   }
   const isMessage = headers.some(([name]) => name.toLowerCase() === 'webhook-id')
   return isMessage ? { headers, body: text.slice(start) } : null
 }
+
+/** Many times what a message has, with those that proxies add. */
+const MAX_HEADERS = 1000
 
 function readHeader(line: string): [string, string] | null {
   const at = line.indexOf(':')

@@ -58,7 +58,7 @@ function chainFacts(count: number, first: unknown, last: unknown): Fact[] {
 function exportFacts(text: string): Fact[] {
   const [header = '', first = ''] = text.split('\n', 2)
   const { head } = parseJson(header) as { head: { serial: number; receipt_hash: string } }
-  const { ts_ms } = JSON.parse(first) as { ts_ms: number }
+  const { ts_ms } = parseJson(first) as { ts_ms: number }
   return [
     ['Receipts', `serial 1 to ${head.serial}`],
     ['Head', head.receipt_hash],
