@@ -77,8 +77,11 @@ export class BlockBuilder {
   text(value: string, range: Span | null): void {
     const parts = range ? this.#partsOf(value, range) : null
     if (!parts) this.fixed(value, range ?? { start: 0, end: 0 })
-    for (const { shown, from, to } of parts ?? [])
-      this.#add(shown ?? this.#file.slice(from, to), { from, to, isLiteral: shown === null })
+    for (const { text, from, to, isLiteral } of parts ?? []) {
+      const isRepeated = this.#spelling.collapses && this.#endsInSpace && text.startsWith(' ')
+      if (!isRepeated) this.#add(text, { from, to, isLiteral })
+      else if (isLiteral) this.#add(text.slice(1), { from: from + 1, to, isLiteral })
+    }
   }
 
   /** Adds text that a replacement must not touch. */
@@ -127,23 +130,51 @@ export class BlockBuilder {
     this.#endsInSpace = value.endsWith(' ')
   }
 
-  #partsOf(value: string, { start, end }: Span): { shown: string | null; from: number; to: number }[] | null {
+  /** Runs of what is shown unit by unit, which may be very long, and between them what is shown in another way. */
+  #partsOf(value: string, { start, end }: Span): Part[] | null {
     const { part, shown: show, collapses } = this.#spelling
-    const parts: { shown: string | null; from: number; to: number }[] = []
-    let compared = 0
+    const parts: Part[] = []
     const source = this.#file.slice(start, end)
+    let compared = 0
+    /** Where the open run begins, in the value and in the source. */
+    let run = { value: 0, source: 0 }
+    const shownOf = (from: number, to: number) => {
+      const text = value.slice(from, to)
+      return collapses ? text.split(LINE_OR_TAB).join(' ') : text
+    }
+    const endRun = (at: number) => {
+      if (compared > run.value)
+        parts.push({ text: shownOf(run.value, compared), from: start + run.source, to: start + at, isLiteral: true })
+    }
     part.lastIndex = 0
     while (part.lastIndex < source.length) {
-      const from = start + part.lastIndex
+      const from = part.lastIndex
       const [found] = part.exec(source) ?? []
       if (!found) return null
-      const shown = show(found)
-      const text = shown ?? found
+      const text = show(found) ?? found
       if (!value.startsWith(text, compared)) return null
+      const to = from + found.length
+      const isSpace = collapses && BLANKS.test(text)
+      // A line break that is shown as a space is one unit for one.
+      const isLiteral = isSpace ? found.length === 1 : text === found
+      if (!isLiteral) {
+        endRun(from)
+        parts.push({ text: isSpace ? ' ' : text, from: start + from, to: start + to, isLiteral: false })
+        run = { value: compared + text.length, source: to }
+      }
       compared += text.length
-      const isSpace = collapses && /^[ \t\n\f\r]+$/.test(text)
-      parts.push({ shown: isSpace ? ' ' : shown, from, to: from + found.length })
     }
+    endRun(source.length)
     return compared === value.length ? parts : null
   }
 }
+
+interface Part {
+  text: string
+  from: number
+  to: number
+  isLiteral: boolean
+}
+
+const BLANKS = /^[ \t\n\f\r]+$/
+const LINE_OR_TAB = /[\t\n\f\r]/

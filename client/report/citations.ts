@@ -120,6 +120,7 @@ class Finder {
 
   #quotation(quotation: Quotation, links: readonly Link[], block: Block, { mayBeTitle = false } = {}): void {
     const sources = distinct(links.flatMap((link) => this.#sourcesOf(link)))
+    if (sources.length === 0) return
     const group = sources.length > 1 ? ++this.#groups : null
     const { parts, mark, location } = quotation
     const sentence = clean(block.text.slice(quotation.start, quotation.end), [], 0)

@@ -7,6 +7,7 @@ import { type Block, type Report, type Span, UnreadableReportError } from './rep
 
 type Parser = typeof import('parse5')
 type Node = DefaultTreeAdapterTypes.Node
+type ParentNode = DefaultTreeAdapterTypes.ParentNode
 type Element = DefaultTreeAdapterTypes.Element
 
 /** Elements within elements. Browsers go no deeper than 512. */
@@ -16,31 +17,67 @@ const MAX_QUOTED = 4
 /** Elements that a parser may make for each `<` of the file: wrong nesting makes it repeat elements. */
 const MAX_REPEATED = 4
 
+/**
+ * Elements, their attributes, texts, comments, and in texts references and blanks that show as one: each takes several hundred bytes. The
+ * densest of what people write, a table of short numbers, has so many in 1.5 million characters.
+ */
+const MAX_PARTS = 300_000
+
 /** Throws UnreadableReportError. Rejects as the import does where the parser is not installed. */
 export async function readHtml(file: string): Promise<Report> {
   checkSize(file)
   const parser = await import('parse5')
-  const document = parse(parser, file)
-  const reader = new Reader(file, spellingOf(parser))
+  const charge = budget()
+  const document = parse(parser, file, charge)
+  const reader = new Reader(file, spellingOf(parser, charge))
   reader.read(document)
   return { blocks: reader.blocks, syntax: 'html' }
 }
 
-/** Throws UnreadableReportError for a file that would take more than linear time. */
-function parse({ parse, defaultTreeAdapter }: Parser, file: string): Node {
+const refuse = (why: string): never => {
+  throw new UnreadableReportError(`The report ${why}.`)
+}
+
+type Charge = (parts?: number) => void
+
+function budget(): Charge {
+  let left = MAX_PARTS
+  return (parts = 1) => {
+    left -= parts
+    if (left < 0) refuse(`has more than ${MAX_PARTS.toLocaleString('en')} elements, attributes, texts and references`)
+  }
+}
+
+/** Throws UnreadableReportError for a file that would take more than linear time, or more memory than a small machine has. */
+function parse({ parse, defaultTreeAdapter }: Parser, file: string, charge: Charge): Node {
   let depth = 0
   let left = 1000
   for (let i = file.indexOf('<'); i >= 0; i = file.indexOf('<', i + 1)) left += MAX_REPEATED
-  const refuse = (why: string): never => {
-    throw new UnreadableReportError(`The report ${why}.`)
+  const { insertText, insertTextBefore, createElement, createCommentNode } = defaultTreeAdapter
+  /** A text is added piece by piece. */
+  const chargeNew = (parent: ParentNode, insert: () => void) => {
+    const before = parent.childNodes.length
+    insert()
+    charge(parent.childNodes.length - before)
   }
   return parse(file, {
     sourceCodeLocationInfo: true,
     treeAdapter: {
       ...defaultTreeAdapter,
-      createElement(...made: Parameters<typeof defaultTreeAdapter.createElement>) {
+      createElement(...made) {
         if (--left < 0) refuse('nests its elements wrongly, too often')
-        return defaultTreeAdapter.createElement(...made)
+        charge(1 + made[2].length)
+        return createElement(...made)
+      },
+      createCommentNode(data) {
+        charge()
+        return createCommentNode(data)
+      },
+      insertText(parent, text) {
+        chargeNew(parent, () => insertText(parent, text))
+      },
+      insertTextBefore(parent, text, place) {
+        chargeNew(parent, () => insertTextBefore(parent, text, place))
       },
       onItemPush() {
         if (++depth > MAX_DEPTH) refuse('is nested too deeply')
@@ -52,15 +89,18 @@ function parse({ parse, defaultTreeAdapter }: Parser, file: string): Node {
   })
 }
 
-function spellingOf({ parseFragment }: Parser): Spelling {
+function spellingOf({ parseFragment }: Parser, charge: Charge): Spelling {
   const decode = decoderOf((reference) => {
     const [node] = parseFragment(reference).childNodes
     return node && 'value' in node ? node.value : reference
   })
   return {
     part: /&#?[\dA-Za-z]+;?|[ \t\n\f\r]+|[^&\s]+|[&\s]/gy,
-    shown: (part) =>
-      part.startsWith('&') && part.length > 1 ? decode(part) : /\r/.test(part) ? part.replace(/\r\n?/g, '\n') : null,
+    shown(part) {
+      const isReference = part.startsWith('&') && part.length > 1
+      if (isReference || /^\s\s/.test(part)) charge()
+      return isReference ? decode(part) : /\r/.test(part) ? part.replace(/\r\n?/g, '\n') : null
+    },
     collapses: true,
   }
 }

@@ -1,5 +1,5 @@
 // Pairs the parts of a block: the quotations, the links that name their sources, and the sentences around them.
-import { askedText, findQuotations, isQuotation, partsOf } from './quotations.ts'
+import { askedText, findQuotations, isQuotation, partsOf, singleSpaced } from './quotations.ts'
 import { type Block, type Link, lastAt, type Span } from './report.ts'
 
 /** Text that must be on the page. */
@@ -161,9 +161,7 @@ export function withoutCalls(text: string, links: readonly Link[], offset = 0): 
 /** A sentence as a person would say it: without the calls of notes and bare addresses, white space as single spaces. */
 export function clean(sentence: string, links: readonly Link[], offset: number): string {
   const near = linksIn(links, { start: offset, end: offset + sentence.length })
-  return withoutCalls(sentence, near, offset)
-    .replace(/https?:\/\/\S+/g, '')
-    .replace(/\s+/g, ' ')
+  return singleSpaced(withoutCalls(sentence, near, offset).replace(/https?:\/\/\S+/g, ''))
     .replace(/ ?\[\d{1,3}(?: ?[,;–-] ?\d{1,3})*\]/g, '')
     .replace(/^[\s|]+|(?<=[^\s|])[\s|]{1,99}$/g, '')
     .toWellFormed()

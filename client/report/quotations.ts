@@ -108,10 +108,12 @@ const OMISSION = /\[(?!\p{L}\])[^[\]]*\]|\(\s*(?:…|\.\s?\.\s?\.)\s*\)|…|\.\s
 
 /** What a part is asked for with. */
 export function askedText(text: string): string {
-  return text
-    .replace(/\[(\p{L})\]/gu, '$1')
-    .replace(/\s+/g, ' ')
-    .toWellFormed()
+  return singleSpaced(text.replace(/\[(\p{L})\]/gu, '$1')).toWellFormed()
+}
+
+/** White space as single spaces. A text in which places were replaced would keep an object for each of them. */
+export function singleSpaced(text: string): string {
+  return text.split(/\s+/).join(' ')
 }
 
 function trimmed(text: string, { start, end }: Span): Span {

@@ -49,7 +49,7 @@ interface Piece {
   length: number
   from: number
   to: number
-  /** Each unit of the text is the unit of the file at the same distance. */
+  /** Each unit of the text shows the unit of the file at the same distance. */
   isLiteral: boolean
   /** Cannot be replaced, such as code. */
   isFixed: boolean
