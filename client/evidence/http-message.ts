@@ -1,5 +1,4 @@
 // Splits a response as it came over the wire: head, body, and the body without its framing. Reads only what the service reads too.
-import { joinBytes } from '../bytes.ts'
 import { Fault } from './steps.ts'
 import { findBlankLine, withoutBlanks } from './warc.ts'
 
@@ -77,8 +76,10 @@ export function unframed(response: Response): Uint8Array {
   return response.body.subarray(0, Number(length))
 }
 
+/** Copies each chunk at once: a body may have millions. */
 function joinChunks(body: Uint8Array): Uint8Array {
-  const chunks: Uint8Array[] = []
+  const joined = new Uint8Array(body.length)
+  let length = 0
   for (let at = 0; ; ) {
     const line = body.indexOf(10, at)
     const size =
@@ -86,10 +87,11 @@ function joinChunks(body: Uint8Array): Uint8Array {
     if (!size) throw new Fault('has a body with a chunk that does not begin with its size')
     const start = line + 1
     const end = start + Number.parseInt(size[1] ?? '', 16)
-    if (end === start) return joinBytes(chunks)
+    if (end === start) return joined.subarray(0, length)
     if (body[end] !== 13 || body[end + 1] !== 10)
       throw new Fault('has a body with a chunk that is not as long as its size')
-    chunks.push(body.subarray(start, end))
+    joined.set(body.subarray(start, end), length)
+    length += end - start
     at = end + 2
   }
 }
