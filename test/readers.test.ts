@@ -1,17 +1,20 @@
-// The work of everything that reads what strangers send grows no faster than its input, from 1 kB to its limit. A new reader is a
-// row of readers.ts.
+// The work of everything that reads what strangers send grows no faster than its input, from 1 kB to its limit, and at the limit it stays
+// within a bound of time and memory. A new reader is a row of readers.ts.
 import { execFile } from 'node:child_process'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 import t from 'tap'
 import { MAX_REPORT } from '../client/report/complexity.ts'
+import { readHtml } from '../client/report/html.ts'
 import { readMarkdown } from '../client/report/markdown.ts'
 import { BARE_ENV } from './children.ts'
 import { growthOf, MOST_EXPONENT } from './growth.ts'
 import { LONG } from './long.ts'
+import type { Taken } from './reader-memory.ts'
 import { readers } from './readers.ts'
 
 const PROGRAM = join(import.meta.dirname, 'reader-growth.ts')
+const MEMORY = join(import.meta.dirname, 'reader-memory.ts')
 
 for (const [name, { inputs }] of Object.entries(readers))
   t.test(name, async (t) => {
@@ -27,8 +30,32 @@ for (const [name, { inputs }] of Object.entries(readers))
     )
   })
 
+for (const [name, { inputs, limit, most, heaviest = [] }] of Object.entries(readers)) {
+  const chosen = LONG ? Object.keys(inputs) : heaviest
+  if (chosen.length === 0) continue
+  t.test(`${name}: memory and time at the limit`, async (t) => {
+    const args = [MEMORY, name, most.heap, String(limit), ...(LONG ? [] : chosen)]
+    const { stdout, failed } = await promisify(execFile)(process.execPath, args, { env: BARE_ENV })
+      .then(({ stdout }) => ({ stdout, failed: null }))
+      .catch((error) => ({ stdout: String(error.stdout), failed: error }))
+    const lines: Taken[] = stdout
+      .trim()
+      .split('\n')
+      .map((line) => JSON.parse(line))
+    t.notOk(failed, `${lines.at(-1)?.input}: ${failed?.message}`)
+    const taken = lines.flatMap(({ input, ms, megabytes }) => (ms === undefined ? [] : [{ input, ms, megabytes }]))
+    t.same(taken.map(({ input }) => input).sort(), chosen.toSorted())
+    const [slowest] = taken.toSorted((a, b) => b.ms - a.ms)
+    t.ok(slowest!.ms <= most.ms, `the slowest: ${slowest!.input}, ${slowest!.ms} ms of ${most.ms}`)
+    const megabytes = taken.at(-1)?.megabytes ?? Number.POSITIVE_INFINITY
+    // The peak of the process never falls, so the first line that has it names the input.
+    const last = taken.find((one) => one.megabytes === megabytes)
+    t.ok(megabytes <= most.megabytes, `the heaviest: ${last?.input}, ${megabytes} MB of ${most.megabytes}`)
+  })
+}
+
 t.test('Markdown of more parts than a small machine can hold is refused before it is parsed', async (t) => {
-  for (const unit of ['a ', '\\', '- a\n', 'a\n\n', '| a '])
+  for (const unit of ['a ', 'e\u0301', '\\', '- a\n', 'a\n\n', '| a '])
     await t.rejects(
       readMarkdown(unit.repeat(MAX_REPORT / 4)),
       { message: /^Line \d+ comes after too many words/ },
@@ -36,6 +63,20 @@ t.test('Markdown of more parts than a small machine can hold is refused before i
     )
   const prose = 'The harbour was opened by the county engineer, two years later than planned. It has three piers.\n\n'
   await readMarkdown(prose.repeat(6000))
+})
+
+t.test('HTML of more parts than a small machine can hold is refused, and what people write is not', async (t) => {
+  for (const unit of ['a<i></i>', '<p>x', '<p a=b>', '<!---->', '&amp;', '<br><p>', 'a  '])
+    await t.rejects(
+      readHtml(unit.repeat(MAX_REPORT / unit.length)),
+      { message: 'The report has more than 300,000 elements, attributes, texts and references.' },
+      unit,
+    )
+  const note =
+    '<p class="note">The <em>harbour</em> was opened by the <a href="https://s.test/a">county</a>,\n  later.</p>\n'
+  await readHtml(note.repeat(20_000))
+  await readHtml(`<table>${'<tr><td>1<td>22<td>333'.repeat(40_000)}</table>`)
+  await readHtml('The harbour was opened by the county engineer.\n'.repeat(80_000))
 })
 
 t.test('growth is seen where it begins late, and nothing else is', async (t) => {

@@ -1,14 +1,13 @@
 // Everything that reads what strangers send, with its limit and the worst that it may be sent. One row for each reader: the rule
 // of test/readers.test.ts and the measurements of bench/text.ts hold for all of them.
 
-import { gzipSync } from 'node:zlib'
 import { verifyDocument } from '../client/document.ts'
 import { splitResponse, unframed } from '../client/evidence/http-message.ts'
 import { readManifest } from '../client/evidence/manifest.ts'
 import { Fault } from '../client/evidence/steps.ts'
 import { readWarc } from '../client/evidence/warc.ts'
 import { MOST_PACKAGE_BYTES, readZip } from '../client/evidence/zip.ts'
-import { canonicalJson, parseJson } from '../client/json.ts'
+import { canonicalJson, MAX_JSON_BYTES, parseJson } from '../client/json.ts'
 import { examine } from '../client/page/verify/examine.ts'
 import { LEASES } from '../client/page/verify/lease-kinds.ts'
 import { findCitations } from '../client/report/citations.ts'
@@ -26,11 +25,13 @@ import { MAX_QUOTE_CHARS } from '../server/quotes/quote-check.ts'
 import { extract } from '../workers/text/page/text-thread.ts'
 import { findQuotes } from '../workers/text/quote-thread.ts'
 import { textDirective } from '../workers/text/text-fragment.ts'
-import { englishTexts, localReaders, sentences } from './assessment/local/reader.ts'
+import { claims, englishTexts, localReaders, sentences } from './assessment/local/reader.ts'
+import { packages } from './client/hostile-packages.ts'
 import { hostileFiles, hostileReports } from './client/hostile-reports.ts'
 import { PARTS } from './client/package-parts.ts'
-import { zipOf } from './client/zip.ts'
+import type { Heap } from './reader-memory.ts'
 import { fill, hostilePages } from './text/hostile-pages.ts'
+import { generated, UNITS } from './text/units.ts'
 
 /** Makes an input of about so many characters. */
 export type Build = (size: number) => string
@@ -43,56 +44,22 @@ export interface Reader {
   /** The work that is the same for each input is counted apart. */
   isApart?: boolean
   inputs: Readonly<Record<string, Build>>
+  /** What all inputs may take at the limit, one after the other in one process. */
+  most: Most
+  /** Inputs that need most memory, which the usual run of the tests tries too. */
+  heaviest?: readonly string[]
   /** A refusal counts as the end of the work. */
   read(input: string): unknown
 }
 
-/** Small parts of which every text may consist: what opens and never closes, marks, and characters that take others in. */
-const UNITS = [
-  ...[
-    '/*',
-    '<!--',
-    '<',
-    '&',
-    '"',
-    "'",
-    '“a ',
-    '`',
-    '[',
-    '[a',
-    '(',
-    '{',
-    '\\',
-    '- ',
-    '> ',
-    '# ',
-    '1. ',
-    ' a=b',
-    '*a _b ',
-  ],
-  ...[
-    'a ',
-    'a',
-    ' ',
-    '\t',
-    '\n',
-    '\r',
-    'a\r',
-    'a\n',
-    '. ',
-    'e\u0301',
-    '\u0301',
-    '\u200b',
-    '\u3099',
-    '😀',
-    '中',
-    '1 ',
-    'https://s.test/a ',
-  ],
-]
-const generated = Object.fromEntries(
-  UNITS.map((unit) => [`${JSON.stringify(unit)} again and again`, (size: number) => fill(size, unit)]),
-)
+/** `megabytes` resident in all, with the tests' own 100 to 140; `ms` of the processor for one input, several times what a slow core takes. */
+export interface Most {
+  heap: Heap
+  megabytes: number
+  ms: number
+}
+const inThread = (megabytes: number, ms: number): Most => ({ heap: 'thread', megabytes, ms })
+const inClient = (megabytes: number, ms: number): Most => ({ heap: 'client', megabytes, ms })
 
 const encoder = new TextEncoder()
 
@@ -107,10 +74,14 @@ const report = (parse: (text: string) => Report | Promise<Report>) => async (tex
   }
 }
 
-const chunksOf = (text: string) =>
-  async function* () {
-    yield encoder.encode(text)
+/** As browsers and files give them. */
+const CHUNK = 65_536
+const chunksOf = (text: string) => {
+  const bytes = encoder.encode(text).subarray(0, MAX_JSON_BYTES)
+  return async function* () {
+    for (let at = 0; at < bytes.length || at === 0; at += CHUNK) yield bytes.subarray(at, at + CHUNK)
   }
+}
 
 /** Fewer than there may be, to save time: each costs the same. */
 const QUOTES = 3
@@ -125,10 +96,10 @@ const quotesOf = (text: string) =>
 
 /** A result as far as it says what it is, with the text in its place. */
 const resultOf: Record<string, Build> = {
-  'a result with a long text': (size) => JSON.stringify(result('x'.repeat(size), 6)),
+  'a result with a long text': (size) => JSON.stringify(result('x'.repeat(size - 800), 6)),
   'a result of many quotes': (size) => JSON.stringify(result('x', size / 100)),
   'a result of many flags': (size) =>
-    JSON.stringify({ ...result('x', 1), risk_flags: Array(Math.floor(size / 4)).fill('a') }),
+    JSON.stringify({ ...result('x', 1), risk_flags: Array(Math.min(Math.floor(size / 4) - 100, 399_000)).fill('a') }),
 }
 const result = (text: string, quotes: number) => ({
   status: 'completed',
@@ -193,41 +164,24 @@ const packaged = (text: string) => {
     }
 }
 
-const OK = 'HTTP/1.1 200 OK\r\n'
-const gzipped = (text: string) => gzipSync(text).toString('latin1')
-const record = (block: string) => gzipped(`WARC/1.1\r\nContent-Length: ${block.length}\r\n\r\n${block}\r\n\r\n`)
-const stored = (files: Map<string, Buffer>) => zipOf(files).toString('latin1')
-const packages: Record<string, Build> = {
-  'a ZIP of a large file': (size) => stored(new Map([['a', Buffer.alloc(size)]])),
-  'a ZIP of many files': (size) =>
-    stored(
-      new Map(
-        Array.from({ length: Math.min(size / 100, 200) }, (_, i) => [`f${i}`, Buffer.alloc(Math.floor(size / 200))]),
-      ),
-    ),
-  'many ends of a ZIP': (size) => fill(size, 'PK\x05\x06'),
-  'records that inflate to little': (size) => fill(size, record('')),
-  'a record that inflates to much': (size) => record('x'.repeat(size * 8)),
-  'a record of many lines': (size) => gzipped(`WARC/1.1\r\n${fill(size, 'a: b\r\n')}`),
-  'small chunks': (size) => `${OK}Transfer-Encoding: chunked\r\n\r\n${fill(size, '1\r\nx\r\n')}0\r\n\r\n`,
-  'a chunk without an end of its size': (size) => `${OK}Transfer-Encoding: chunked\r\n\r\n1${fill(size, ';')}`,
-  'early responses': (size) => `${fill(size, 'HTTP/1.1 103 Early\r\n\r\n')}${OK}\r\n`,
-  'many fields': (size) => `${OK}${fill(size, 'a: b\r\n')}\r\n`,
-  'blanks in a field': (size) => `${OK}a: b${' '.repeat(size)}c\r\n\r\n`,
-  'blanks in a WARC field': (size) => gzipped(`WARC/1.1\r\na: b${' '.repeat(Math.min(size, 260_000))}c\r\n\r\n`),
-}
-
 /** What a part of a package is made of; see test/client/whole-packages.ts. */
 const wholePackages = Object.fromEntries(PARTS.map((part) => [part, (size: number) => `${part}\n${'x'.repeat(size)}`]))
 
 export const readers: Readonly<Record<string, Reader>> = {
   'pages of HTML': {
+    most: inThread(640, 10_000),
     limit: LIMITS.decodedBytes,
     inputs: { ...hostilePages, ...generated },
     read: page('text/html; charset=utf-8'),
   },
-  'pages of plain text': { limit: LIMITS.decodedBytes, inputs: generated, read: page('text/plain; charset=utf-8') },
+  'pages of plain text': {
+    most: inThread(420, 5_000),
+    limit: LIMITS.decodedBytes,
+    inputs: generated,
+    read: page('text/plain; charset=utf-8'),
+  },
   'style and its selectors': {
+    most: inThread(520, 5_000),
     limit: LIMITS.decodedBytes,
     inputs: Object.fromEntries(
       Object.entries(generated).flatMap(([name, build]) => [
@@ -238,11 +192,13 @@ export const readers: Readonly<Record<string, Reader>> = {
     read: page('text/html; charset=utf-8'),
   },
   'quotes in a text': {
+    most: inThread(300, 5_000),
     limit: LIMITS.textChars,
     inputs: generated,
     read: (text) => findQuotes({ text, quotes: quotesOf(text) }),
   },
   'links to a passage': {
+    most: inThread(300, 5_000),
     limit: LIMITS.textChars,
     inputs: generated,
     read: (text) => {
@@ -252,38 +208,69 @@ export const readers: Readonly<Record<string, Reader>> = {
     },
   },
   'passages that the local verifier chooses': {
+    most: inThread(300, 5_000),
     limit: LIMITS.textChars,
     inputs: { ...sentences, ...generated },
     read: localReaders.choice,
   },
   'passages that the local verifier chooses for a long claim': {
+    most: inThread(300, 8_000),
     limit: LIMITS.textChars,
     inputs: { ...sentences, ...generated },
     read: localReaders.longChoice,
   },
   'texts that the local verifier assesses': {
+    most: inThread(300, 5_000),
     limit: LIMITS.textChars,
     inputs: englishTexts(UNITS),
     read: localReaders.assessment,
   },
-  'reports in Markdown': { limit: MAX_REPORT, inputs: { ...hostileReports, ...generated }, read: report(readMarkdown) },
-  'reports in HTML': { limit: MAX_REPORT, inputs: { ...hostileReports, ...generated }, read: report(readHtml) },
+  'claims that the local verifier assesses': {
+    most: inThread(260, 5_000),
+    limit: LIMITS.claimChars,
+    isApart: true,
+    inputs: { ...claims, ...sentences, ...generated },
+    read: localReaders.claim,
+  },
+  'reports in Markdown': {
+    most: inClient(450, 15_000),
+    limit: MAX_REPORT,
+    inputs: { ...hostileReports, ...generated },
+    read: report(readMarkdown),
+  },
+  'reports in HTML': {
+    most: inClient(620, 15_000),
+    limit: MAX_REPORT,
+    heaviest: ['quoted elements in each other', '"a\\n" again and again'],
+    inputs: { ...hostileReports, ...generated },
+    read: report(readHtml),
+  },
   'files dropped on /verify': {
-    limit: 4_194_304,
+    most: inClient(640, 20_000),
+    limit: MAX_JSON_BYTES,
+    usualLimit: 4_194_304,
+    heaviest: ['brackets in brackets', 'header lines without a body', 'many members'],
     inputs: { ...files, ...generated },
     read: (text) => examine(chunksOf(text), { pinned: [], published: null }, LEASES),
   },
   'files of `countersign verify`': {
-    limit: 4_194_304,
+    most: inClient(620, 10_000),
+    limit: MAX_JSON_BYTES,
+    usualLimit: 4_194_304,
     inputs: { ...files, ...generated },
     read: (text) => verifyDocument(chunksOf(text)(), { keys: [] }),
   },
   'packages of `countersign replay`': {
-    limit: 4_194_304,
+    most: inClient(900, 15_000),
+    // Of one response: an archive inflates to twice as much. The next row has packages as large as they may be.
+    limit: 16_777_216,
+    usualLimit: 4_194_304,
     inputs: { ...packages, ...generated },
     read: packaged,
   },
   'whole packages of `countersign replay`': {
+    // To make the package takes a part of it.
+    most: inClient(1600, 20_000),
     // The files of each package take some kB more.
     limit: MOST_PACKAGE_BYTES - 1_048_576,
     usualLimit: 4_194_304,
@@ -293,6 +280,7 @@ export const readers: Readonly<Record<string, Reader>> = {
     read: async (text) => (await import('./client/whole-packages.ts')).replayWhole(text),
   },
   'texts that a wrapper grades': {
+    most: inClient(320, 5_000),
     limit: 1_048_576,
     inputs: {
       ...generated,
@@ -301,13 +289,21 @@ export const readers: Readonly<Record<string, Reader>> = {
     },
     read: (text) => [linksIn(text), withoutLinks(text)],
   },
-  'JSON that is signed': { limit: 4_194_304, inputs: { ...files, ...generated }, read: json },
+  'JSON that is signed': {
+    most: inClient(600, 10_000),
+    limit: MAX_JSON_BYTES,
+    usualLimit: 4_194_304,
+    inputs: { ...files, ...generated },
+    read: json,
+  },
   'replies of time-stamp authorities': {
+    most: inThread(300, 5_000),
     limit: MAX_REPLY_BYTES - 64,
     inputs: replies,
     read: (text) => timestamps.verify(Buffer.from(text, 'latin1'), encoder.encode('x')),
   },
   'values of the journal': {
+    most: inThread(250, 5_000),
     limit: MAX_SLOT_BYTES,
     inputs: generated,
     read: (text) => putJournalSlot.input.parse({ slot: 'a', data: Buffer.from(text) }),

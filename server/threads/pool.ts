@@ -253,6 +253,12 @@ function endedBy({ reason }: AbortSignal): ThreadError {
   return new ThreadError(reason?.name === 'TimeoutError' ? 'timed_out' : 'aborted', reason)
 }
 
+/**
+ * One and a half times what the largest page within the limits of the parser needs. This limits only the heap: ArrayBuffers are outside
+ * it, so each task limits its own.
+ */
+export const THREAD_HEAP = { maxOldGenerationSizeMb: 160, maxYoungGenerationSizeMb: 32 } as const
+
 /** The threads themselves. Never more tasks are handed over than there may be threads, so none waits for another here. */
 function openPool(options: Required<Pick<ThreadsOptions, 'minThreads' | 'maxThreads' | 'onLoss'>>) {
   // The heap of this process already exists. Its flags would also apply to the heaps of threads and override their own
@@ -278,9 +284,7 @@ function openPool(options: Required<Pick<ThreadsOptions, 'minThreads' | 'maxThre
     // Threads wait for messages and not in Atomics.wait: a thread that waits there is sometimes not ended by `terminate`, and
     // then the pool, and with it the process, would not close.
     atomics: 'disabled',
-    // One and a half times what the largest page within the limits of the parser needs. This limits only the heap:
-    // ArrayBuffers are outside it, so each task limits its own.
-    resourceLimits: { maxOldGenerationSizeMb: 160, maxYoungGenerationSizeMb: 32 },
+    resourceLimits: THREAD_HEAP,
   })
   pool.on('error', options.onLoss)
   return {

@@ -5,9 +5,14 @@ const fill = (size: number, unit: string, before = '', after = '') =>
   before + unit.repeat(Math.max(1, Math.floor((size - before.length - after.length) / unit.length))) + after
 
 const each = (size: number, unit: (i: number) => string) => {
-  let text = ''
-  for (let i = 0; text.length < size; i++) text += unit(i)
-  return text
+  const parts: string[] = []
+  let length = 0
+  for (let i = 0; ; i++) {
+    const part = unit(i)
+    length += part.length
+    if (length > size) return parts.join('')
+    parts.push(part)
+  }
 }
 
 const link = '<a href=https://s.test/a></a>'
@@ -81,7 +86,15 @@ export const hostileReports: Record<string, (size: number) => string> = {
   'marks of quotation': (size) => fill(size, '“a '),
 }
 
-/** Files that a person drops: name → a file of about so many characters. */
+/** Values, of which a text of JSON may have a few more. */
+const MOST_VALUES = 399_000
+const values = (size: number, each: number) => Math.max(0, Math.min(MOST_VALUES, Math.floor((size - 10) / each)))
+const list = (size: number, item: string) =>
+  `[${Array(values(size, item.length + 1))
+    .fill(item)
+    .join(',')}]`
+
+/** Files that a person drops: name → a file of at most so many characters. */
 export const hostileFiles: Record<string, (size: number) => string> = {
   'header lines without a body': (size) => fill(size, 'a:\r\n'),
   'header lines, some without a value': (size) => fill(size, 'a:\n\r'),
@@ -89,11 +102,17 @@ export const hostileFiles: Record<string, (size: number) => string> = {
   'one long header': (size) => fill(size, 'a', 'webhook-id:'),
   'a message of many headers': (size) => fill(size, 'a: b\n', 'webhook-id: a\n', '\n{}'),
   'open brackets': (size) => fill(size, '['),
-  'brackets in brackets': (size) => fill(size, '[', '', '') + ']'.repeat(size),
+  'brackets in brackets': (size) => fill(size / 2, '[') + ']'.repeat(size / 2),
   'open strings': (size) => fill(size, '\\"', '"'),
-  'a string of escapes': (size) => `"${'\\"'.repeat(size / 2)}"`,
-  'many members': (size) => `{${Array.from({ length: size / 12 }, (_, i) => `"a${i}": "b"`).join(',')}}`,
-  'many attestations': (size) => `[${fill(size, '{"serial":1},')}{}]`,
+  'a string of escapes': (size) => `"${'\\"'.repeat(size / 2 - 1)}"`,
+  'many members': (size) =>
+    `{${Array.from({ length: values(size, 15) }, (_, i) => `"a${i}": "b"`.padEnd(14)).join(',')}}`,
+  'many attestations': (size) => list(Math.min(size, MOST_VALUES * 6), '{"serial":1}'),
+  'many numbers': (size) => list(size, '1.5'),
+  'many halves of characters': (size) => list(size, '"\\ud800"'),
+  'many objects of one member, each another': (size) =>
+    `[${Array.from({ length: Math.min(values(size, 18), MOST_VALUES / 2) }, (_, i) => `{"a${i}": "b"}`.padEnd(17)).join(',')}]`,
+  'a long text of many escapes': (size) => JSON.stringify({ result: '\u4e2d\n'.repeat(size / 6) }),
   'lines of an export': (size) => fill(size, '{"a":1}\n', '{"countersign_export":1}\n'),
   blanks: (size) => fill(size, ' ', '{', '}'),
 }

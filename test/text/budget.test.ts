@@ -41,11 +41,12 @@ const HEAVY = [
 t.test('at the limit each ends within a bound of processor time and memory', async (t) => {
   const program = `
     import { hostilePages } from ${JSON.stringify(new URL('./hostile-pages.ts', import.meta.url))}
+    import { readPeak } from ${JSON.stringify(new URL('../peak-memory.ts', import.meta.url))}
     import { extract } from ${JSON.stringify(new URL('../../workers/text/page/text-thread.ts', import.meta.url))}
     const body = new TextEncoder().encode(hostilePages[process.argv[1]](${LIMITS.decodedBytes})).slice(0, ${LIMITS.decodedBytes})
     const { ok } = extract({ body, contentEncoding: 'identity', contentType: 'text/html; charset=utf-8' })
     const { user, system } = process.cpuUsage()
-    console.log(JSON.stringify([(user + system) / 1000, process.resourceUsage().maxRSS / 1024, ok]))`
+    console.log(JSON.stringify([(user + system) / 1000, readPeak(), ok]))`
   for (const name of HEAVY) {
     const flags = ['--max-old-space-size=160', '--max-semi-space-size=16', '--input-type=module', '-e', program, name]
     const { stdout } = await promisify(execFile)(process.execPath, flags)

@@ -39,10 +39,20 @@ export const englishTexts = (units: readonly string[]): Record<string, Build> =>
 /** Work that a long claim costs with each sentence would hide what the number of sentences costs. */
 const CLAIM = 'The harbour was opened in 1874.'
 
+/** For a claim, what the text is costs the same with each. */
+const TEXT = inEnglish('It was opened in 1874 by the county, q00 to q0z. ')(16_384)
+
+/** Of at most as many characters as a claim has. */
+export const claims: Readonly<Record<string, Build>> = {
+  'terms, each another': (size) => MANY_TERMS.slice(0, size),
+  'words of the text': (size) => fill(size, 'harbour opened county '),
+}
+
 const choose = (text: string, claim: string) => chooseWindows(sentencesOf(text), claim, settings.windows)
 
 export const localReaders = {
   choice: (text: string) => choose(text, CLAIM),
   longChoice: (text: string) => [text.slice(0, LIMITS.claimChars), MANY_TERMS].map((claim) => choose(text, claim)),
+  claim: (claim: string) => assessLocally(verifier, TEXT, claim.slice(0, LIMITS.claimChars)),
   assessment: (text: string) => assessLocally(verifier, text, CLAIM),
 }
