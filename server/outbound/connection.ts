@@ -1,26 +1,19 @@
 // Outbound connections. Every connection to an address that a caller or a third party chose is made here: the URL is
 // checked, DNS is queried once, every address in its answer must be public, and only those addresses can be dialled. Each
 // connection is one verified TLS socket for one request.
-import { constants, type X509Certificate } from 'node:crypto'
+import type { X509Certificate } from 'node:crypto'
 import { once } from 'node:events'
-import { isIP, type LookupFunction } from 'node:net'
+import { connect, isIP, type LookupFunction, type Socket, type TcpNetConnectOpts } from 'node:net'
 import { networkInterfaces } from 'node:os'
-import {
-  type ConnectionOptions,
-  checkServerIdentity,
-  connect,
-  createSecureContext,
-  DEFAULT_CIPHERS,
-  type PeerCertificate,
-  type SecureContext,
-  type TLSSocket,
-} from 'node:tls'
+import type { SecureContext, TLSSocket } from 'node:tls'
 import { type buildConnector, Client } from 'undici'
 import { openDeadline } from '../deadline.ts'
 import { AppError } from '../errors.ts'
 import { canonicalAddress, specialBlockOf } from './addresses.ts'
 import { outboundFailure } from './failures.ts'
 import { buildNames, type Names } from './names.ts'
+import { buildContexts, tlsOptions } from './tls-rules.ts'
+import { connectOver } from './tls-wire.ts'
 import { type Fixtures, hostOf, parsePublicUrl } from './url-policy.ts'
 
 export interface OutboundOptions {
@@ -117,12 +110,13 @@ export function openOutbound(options: OutboundOptions): Outbound {
     async connect(destination, { signal, timeoutMs, keepShown = false }) {
       if (!vetted.has(destination)) throw new Error('the destination was not resolved here')
       const bounds = { signal: AbortSignal.any([signal, closing.signal]), timeoutMs, keepShown }
-      const { socket, ocspResponse } = await connectTls(destination, options, contexts(destination.ca), bounds)
+      const secured = await connectTls(destination, options, contexts(destination.ca), bounds)
+      const { socket } = secured
       sockets.add(socket.once('close', () => sockets.delete(socket)))
       // `closing` may have been aborted after the handshake and before this line.
       if (closing.signal.aborted) socket.destroy()
       closing.signal.throwIfAborted()
-      return buildConnection(destination, socket, keepShown ? { ocspResponse } : null)
+      return buildConnection(destination, secured, keepShown)
     },
     async [Symbol.asyncDispose]() {
       closing.abort(new Error('Outbound connections were closed.'))
@@ -171,69 +165,58 @@ function interfaceAddresses(): string[] {
   return Object.values(networkInterfaces()).flatMap((list) => list?.map(({ address }) => address) ?? [])
 }
 
-/** One context for each CA: to make one for every connection would cost as much as a third of a handshake. */
-function buildContexts(): (ca: string | undefined) => SecureContext {
-  const contexts = new Map<string | undefined, SecureContext>()
-  return (ca) => {
-    const context = contexts.get(ca) ?? createSecureContext({ ca, ...TLS_RULES })
-    contexts.set(ca, context)
-    return context
-  }
+/** A socket after its handshake, and who is at the other end. */
+interface Secured {
+  socket: TLSSocket
+  peer: { address: string; port: number }
+  ocspResponse: Buffer | null
 }
-
-const TLS_RULES = {
-  minVersion: 'TLSv1.2',
-  // In TLS 1.2 the peer could ask for a second handshake with another certificate, which would not be checked.
-  secureOptions: constants.SSL_OP_NO_RENEGOTIATION,
-  // With DHE the peer chooses the prime: one of 10,000 bits would stop this process for more than a second, before its certificate is
-  // judged. Browsers do not offer it either.
-  ciphers: `${DEFAULT_CIPHERS}:!kDHE`,
-} as const
 
 async function connectTls(
   destination: Destination,
   options: OutboundOptions,
   secureContext: SecureContext,
   { signal, timeoutMs, keepShown }: Required<ConnectOptions>,
-): Promise<{ socket: TLSSocket; ocspResponse: Buffer | null }> {
+): Promise<Secured> {
   signal.throwIfAborted()
+  const { hostname } = destination
   const targets = destination.addresses.map((address) => options.seams?.dial?.get(address) ?? address)
-  const socket = connect({ ...tlsOptions(destination, targets), secureContext, requestOCSP: keepShown })
-  let ocspResponse: Buffer | null = null
-  // Emitted before `secureConnect`, with null where the server staples nothing.
-  if (keepShown) socket.on('OCSPResponse', (response: Buffer | null) => (ocspResponse = response))
-  // Stays for the life of the socket: an error without a listener would end the process.
-  socket.on('error', () => {})
   using deadline = openDeadline(timeoutMs)
+  const until = { signal: AbortSignal.any([signal, deadline.signal]) }
+  const raw = connect(dialOptions(destination, targets))
+  // These stay for the life of the sockets: an error without a listener would end the process.
+  raw.on('error', () => {})
+  let socket: TLSSocket | undefined
   try {
-    await once(socket, 'secureConnect', { signal: AbortSignal.any([signal, deadline.signal]) })
-    checkPeer(socket, destination, targets)
-    return { socket, ocspResponse }
+    await once(raw, 'connect', until)
+    const peer = checkPeer(raw, hostname, targets)
+    socket = connectOver(raw, hostname, { ...tlsOptions(hostname), secureContext, requestOCSP: keepShown })
+    socket.on('error', () => {})
+    let ocspResponse: Buffer | null = null
+    // Emitted before `secureConnect`, with null where the server staples nothing.
+    if (keepShown) socket.on('OCSPResponse', (response: Buffer | null) => (ocspResponse = response))
+    await once(socket, 'secureConnect', until)
+    if (!socket.authorized) throw new AppError('source_tls_invalid', `The certificate of "${hostname}" is not valid.`)
+    return { socket, peer, ocspResponse }
   } catch (error) {
-    socket.destroy()
+    socket?.destroy()
+    raw.destroy()
     signal.throwIfAborted()
-    if (deadline.signal.aborted) throw new AppError('source_timeout', `"${destination.hostname}" does not answer.`)
-    throw outboundFailure(error, destination.hostname, socket)
+    if (deadline.signal.aborted) throw new AppError('source_timeout', `"${hostname}" does not answer.`)
+    throw outboundFailure(error, hostname, socket)
   }
 }
 
-/** No session is kept or offered: a resumed one would skip the checks of the certificate. */
-function tlsOptions({ hostname, port }: Destination, targets: readonly string[]) {
-  const literal = isIP(hostname) !== 0
+function dialOptions({ hostname, port }: Destination, targets: readonly string[]): TcpNetConnectOpts {
   return {
     // Node dials an IP address without calling `lookup`; this address was checked.
-    host: literal ? targets[0] : hostname,
+    host: isIP(hostname) ? (targets[0] ?? '') : hostname,
     port,
     lookup: pinnedLookup(targets),
     autoSelectFamily: true,
     // Node's default of 250 ms would give up on every distant address but the last.
     autoSelectFamilyAttemptTimeout: 2500,
-    servername: literal ? undefined : hostname,
-    ALPNProtocols: ['http/1.1'],
-    // Explicit, because NODE_TLS_REJECT_UNAUTHORIZED=0 in the environment changes the default.
-    rejectUnauthorized: true,
-    checkServerIdentity: (_host: string, certificate: PeerCertificate) => identityError(hostname, certificate),
-  } satisfies ConnectionOptions & { autoSelectFamily: boolean; autoSelectFamilyAttemptTimeout: number }
+  }
 }
 
 /** A lookup that always returns the checked addresses and never queries DNS. */
@@ -244,49 +227,44 @@ function pinnedLookup(targets: readonly string[]): LookupFunction {
     all || !first ? callback(null, answers) : callback(null, first.address, first.family)
 }
 
-/** Node falls back to the common name when there is no SAN. Browsers do not, and CAs do not verify it. */
-function identityError(hostname: string, certificate: PeerCertificate): Error | undefined {
-  if (certificate.subjectaltname) return checkServerIdentity(hostname, certificate)
-  return Object.assign(new Error('The certificate names no host.'), { code: 'ERR_TLS_CERT_ALTNAME_INVALID' })
-}
-
-/** Checks the address that was really reached. */
-function checkPeer(socket: TLSSocket, { hostname }: Destination, targets: readonly string[]): void {
-  const peer = canonicalAddress(socket.remoteAddress ?? '')
-  if (!targets.some((address) => canonicalAddress(address) === peer))
+/** The address that was really reached, checked before anything is sent to it. */
+function checkPeer({ remoteAddress, remotePort }: Socket, hostname: string, targets: readonly string[]) {
+  const address = canonicalAddress(remoteAddress ?? '')
+  if (!targets.some((target) => canonicalAddress(target) === address))
     throw new AppError('source_blocked', `"${hostname}" was reached at another address than DNS gave.`, {
-      cause: new Error(`reached ${peer || 'nothing'}, pinned ${targets.join(', ')}`),
+      cause: new Error(`reached ${address || 'nothing'}, pinned ${targets.join(', ')}`),
     })
-  if (!socket.authorized) throw new AppError('source_tls_invalid', `The certificate of "${hostname}" is not valid.`)
+  return { address, port: remotePort ?? 0 }
 }
 
 function buildConnection(
   { url, hostname }: Destination,
-  socket: TLSSocket,
-  stapled: Pick<Shown, 'ocspResponse'> | null,
+  { socket, peer, ocspResponse }: Secured,
+  keepShown: boolean,
 ): Connection {
   // Read here, because a closed socket does not have them any more.
   const certificate = socket.getPeerX509Certificate()
   const protocol = socket.getProtocol()
-  const { remoteAddress } = socket
-  if (!certificate || !protocol || !remoteAddress)
+  if (!certificate || !protocol)
     throw new AppError('source_unreachable', `The connection to "${hostname}" failed or broke off.`)
   const clients: Client[] = []
   return {
     socket,
-    address: canonicalAddress(remoteAddress),
+    address: peer.address,
     tls: {
       protocol,
       cipher: socket.getCipher().name,
       fingerprint256: certificate.fingerprint256,
       validTo: certificate.validToDate,
     },
-    shown: stapled && {
-      port: socket.remotePort ?? 0,
-      serverName: isIP(hostname) ? null : hostname,
-      certificates: chainOf(certificate),
-      ...stapled,
-    },
+    shown: keepShown
+      ? {
+          port: peer.port,
+          serverName: isIP(hostname) ? null : hostname,
+          certificates: chainOf(certificate),
+          ocspResponse,
+        }
+      : null,
     buildClient(options) {
       const client = new Client(url.origin, { ...options, ...ONE_REQUEST, connect: handOver(socket) })
       clients.push(client)

@@ -82,7 +82,7 @@ const tooMuchHeader: Row[] = (
     { attack: 'big 103s', script: flood('', `HTTP/1.1 103 Early Hints\r\nX: ${a(60_000)}\r\n\r\n`) },
     { attack: 'small 103s', script: flood('', 'HTTP/1.1 103 Early Hints\r\n\r\n') },
     { attack: '102s', script: flood('', 'HTTP/1.1 102 Processing\r\n\r\n') },
-    { attack: 'empty lines before the status', script: flood('', '\r\n') },
+    { attack: 'empty lines before the status', script: flood('', '\r\n'.repeat(500)) },
     {
       attack: 'empty lines, then headers of nothing',
       script: answer(`\r\n\r\n\r\n\r\n${ok('a:\r\n'.repeat(30_000), 'hi')}`),
@@ -205,6 +205,17 @@ const malformed: Row[] = (
   ] satisfies Part[]
 ).map((row) => ({ ...row, code: 'source_protocol_error', bytes: READ, connections: 1 }))
 
+const framing: Row[] = [
+  {
+    attack: 'every octet in a record of its own',
+    script: flood(ok(''), 'x'),
+    code: 'source_protocol_error',
+    message: /beside the data/,
+    bytes: 20_000,
+    limits: { timeoutMs: 5000 },
+  },
+]
+
 const brokenOff =
   (start: string): Script =>
   async (socket) => {
@@ -253,7 +264,7 @@ const lost: Row[] = [
   },
 ]
 
-for (const row of [...tooMuchHeader, ...tooMuchBody, ...slow, ...malformed, ...lost])
+for (const row of [...tooMuchHeader, ...tooMuchBody, ...slow, ...malformed, ...framing, ...lost])
   t.test(row.attack, async (t) => {
     const { code, bytes, connections, message } = await attack(row.script, row.limits)
     t.equal(code, row.code, message)
