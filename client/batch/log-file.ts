@@ -1,6 +1,7 @@
 // An append-only file of JSON lines. An appended line is on the disk when `append` resolves; lines that are appended while
 // a flush runs share the next flush. When the file is opened, a last line that a crash has truncated is removed; a last
 // line that lacks only its line end is kept.
+import { constants } from 'node:fs'
 import { type FileHandle, open, readFile } from 'node:fs/promises'
 
 /**
@@ -81,10 +82,13 @@ export class LogFile<Line> implements AsyncDisposable {
 
 /** Reads such a file as `LogFile.open` does, and throws what that throws. Changes nothing, and there need be no file. */
 export async function checkLines<Line>(path: string, read: (line: Line) => void = () => {}): Promise<void> {
-  const file = await open(path, 'r').catch((error: NodeJS.ErrnoException) => {
-    if (error.code === 'ENOENT' || error.code === 'ENOTDIR') return null
-    throw error
-  })
+  // A pipe to which nothing writes would hold the call.
+  const file = await open(path, constants.O_RDONLY | (constants.O_NONBLOCK ?? 0)).catch(
+    (error: NodeJS.ErrnoException) => {
+      if (error.code === 'ENOENT' || error.code === 'ENOTDIR') return null
+      throw error
+    },
+  )
   try {
     if (file) await readAll(file, path, read)
   } finally {
@@ -100,6 +104,9 @@ interface Ending {
 }
 
 async function readAll<Line>(file: FileHandle, path: string, read: (line: Line) => void): Promise<Ending> {
+  const found = await file.stat()
+  // Those have no lines, and some have no end.
+  if (!found.isFile() && !found.isDirectory()) throw new DamagedFileError(`${path} is no file.`)
   let number = 0
   let whole = 0
   let rest: Buffer[] = []

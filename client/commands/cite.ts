@@ -7,7 +7,7 @@ import type { PurchaseResult, VerificationResult } from '../result.ts'
 import { integer, list, object, text } from '../shape.ts'
 import { parseJson } from '../verification.ts'
 import { command } from './command.ts'
-import { readInput } from './files.ts'
+import { readInput } from './input-file.ts'
 import { json, print } from './output.ts'
 
 const citableShape = object({

@@ -1,17 +1,9 @@
-// Reads and replaces the files that are named on the command line, and checks beforehand what will be written; `-` is standard input.
-import { constants, createReadStream } from 'node:fs'
-import { access, lstat, open, readFile, rename, rm, stat, writeFile } from 'node:fs/promises'
+// Replaces the files that are named on the command line, and checks beforehand what will be written.
+import { constants } from 'node:fs'
+import { access, lstat, open, rename, rm, stat, writeFile } from 'node:fs/promises'
 import { dirname, join, resolve } from 'node:path'
-import { buffer } from 'node:stream/consumers'
 import { UsageError } from '../arguments.ts'
-import { type PinnedKey, parseJson } from '../verification.ts'
 import { firstError } from './output.ts'
-
-export async function* bytesOf(file: string): AsyncGenerator<Uint8Array> {
-  const chunks = (file === '-' ? process.stdin : createReadStream(file))[Symbol.asyncIterator]()
-  const next = () => readable(file, () => chunks.next())
-  for (let chunk = await next(); !chunk.done; chunk = await next()) yield chunk.value as Buffer
-}
 
 /** A file that cannot be read, or has other contents, is a UsageError. */
 export async function readable<T>(file: string, read: () => Promise<T>): Promise<T> {
@@ -38,26 +30,6 @@ export function diskFault(error: NodeJS.ErrnoException, folder: string): string 
 /** What is wrong with a file, without the system call and its arguments, which name a neighbour of the file. */
 export function faultOf({ message }: Error): string {
   return message.replace(/, [a-z]+(?: '.*')?$/, '')
-}
-
-export async function readKeys(file: string): Promise<PinnedKey[]> {
-  const text = (await readInput(file)).toString()
-  try {
-    const value = parseJson(text) as { keys?: unknown }
-    const list = Array.isArray(value) ? value : value.keys
-    if (!Array.isArray(list)) throw new TypeError('no list of keys')
-    return list as PinnedKey[]
-  } catch (cause) {
-    throw new UsageError(`${file} does not hold keys as /v1/keys lists them.`, { cause })
-  }
-}
-
-export async function readInput(file: string): Promise<Buffer> {
-  try {
-    return file === '-' ? await buffer(process.stdin) : await readFile(file)
-  } catch (cause) {
-    throw new UsageError(`Cannot read ${file}: ${faultOf(cause as Error)}`, { cause })
-  }
 }
 
 /**

@@ -2,7 +2,7 @@
 import { UsageError } from '../arguments.ts'
 import { type CommandGroup, command } from './command.ts'
 import { confirm, YES } from './confirm.ts'
-import { readInput } from './files.ts'
+import { readInput } from './input-file.ts'
 import { print } from './output.ts'
 import { fields, table } from './tables.ts'
 import { ACCOUNT, answer, openAccount } from './toolkit.ts'

@@ -2,7 +2,7 @@
 import { checkKeys, readPin } from '../arguments.ts'
 import { type PinnedKey, trustIntroduced } from '../verification.ts'
 import type { OptionTable } from './command.ts'
-import { readKeys } from './files.ts'
+import { readKeys } from './input-file.ts'
 import { signatureCheck } from './signature-check.ts'
 
 /** Keys that sign receipts. */

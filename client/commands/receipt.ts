@@ -3,7 +3,7 @@ import { createHash } from 'node:crypto'
 import { UsageError } from '../arguments.ts'
 import type { Attestation } from '../chain/attestation.ts'
 import { type CommandGroup, command } from './command.ts'
-import { bytesOf } from './files.ts'
+import { bytesOf } from './input-file.ts'
 import { fields, table, timeOf } from './tables.ts'
 import { ACCOUNT, answer, collect, LIMIT, openAccount, openService, readWhole, SERVICE } from './toolkit.ts'
 

@@ -1,7 +1,8 @@
 // Secrets that the command line reads from files. They are never arguments, which other users of the machine can list.
-import { type FileHandle, open } from 'node:fs/promises'
+import type { FileHandle } from 'node:fs/promises'
 import { UsageError } from '../arguments.ts'
 import { faultOf } from './files.ts'
+import { bytesOfHandle, openInput } from './input-file.ts'
 
 /** Permission bits of all but the owner. */
 const OTHERS = 0o077
@@ -39,14 +40,14 @@ export async function readSecretFile<T>(
 
 /** Null for more than a secret may have. */
 async function readStart(handle: FileHandle): Promise<string | null> {
-  const bytes = Buffer.alloc(MAX_BYTES + 1)
+  const parts: Buffer[] = []
   let length = 0
-  for (;;) {
-    const { bytesRead } = await handle.read(bytes, length, bytes.length - length)
-    length += bytesRead
+  for await (const part of bytesOfHandle(handle)) {
+    length += part.length
     if (length > MAX_BYTES) return null
-    if (bytesRead === 0) return bytes.toString('utf8', 0, length)
+    parts.push(part)
   }
+  return Buffer.concat(parts).toString()
 }
 
 /** Throws a UsageError for what is no recovery token. It is never quoted: it may be another secret. */
@@ -56,7 +57,7 @@ export function checkRecoveryToken(file: string, token: string): string {
 }
 
 async function opened(file: string, what: string): Promise<FileHandle> {
-  return open(file, 'r').catch((cause) => unusable(file, cause, what))
+  return openInput(file).catch((cause) => unusable(file, cause, what))
 }
 
 function unusable(file: string, cause: Error, what = 'the secret'): never {

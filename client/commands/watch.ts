@@ -1,11 +1,11 @@
 // `countersign watch`: keeps the head of a log pinned, and reports a fork or a rollback.
-import { readFile } from 'node:fs/promises'
 import { setTimeout as pause } from 'node:timers/promises'
 import { checkVerifierKey, readSeconds, readUrl, visible } from '../arguments.ts'
 import { ALARMS, checkAndKeep, type PinStore } from '../chain/watch.ts'
 import { type Countersign, CountersignError } from '../client.ts'
 import { command, type ExitStatus } from './command.ts'
 import { checkReplaceable, readable, replaceFile, writeNew } from './files.ts'
+import { readIfThere } from './input-file.ts'
 import { explain, isHeard, note, print } from './output.ts'
 import { openClient } from './patience.ts'
 import { signatureCheck } from './signature-check.ts'
@@ -36,7 +36,7 @@ export const watch = command({
     checkVerifierKey(options.vkey)
     await checkReplaceable(file)
     const store = {
-      load: () => readFile(file, 'utf8').catch((error) => (error.code === 'ENOENT' ? null : Promise.reject(error))),
+      load: () => readIfThere(file),
       save: (text: string) => replaceFile(file, text, 0o644),
       async keepEvidence(text: string) {
         const path = `${file}.evidence-${Date.now()}.json`

@@ -1,12 +1,18 @@
 // What holds for the arguments of every command: what is wrong with one is found before the service is asked, is named, and ends with 2.
-import { chmodSync, existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { spawn, spawnSync } from 'node:child_process'
+import { once } from 'node:events'
+import { chmodSync, constants, existsSync, globSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { open } from 'node:fs/promises'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import t from 'tap'
+import { BARE_ENV } from '../children.ts'
+import { until } from '../until.ts'
 import { countersign } from './command-line.ts'
 import { argumentsOf, CALLS, type Call, COMMANDS, makeFiles, READ_OPTIONS } from './every-command.ts'
 
+const CLI = join(import.meta.dirname, '../../client/cli.ts')
 const folder = await makeFiles(t)
 let asked = 0
 const server = createServer((_request, response) => {
@@ -79,13 +85,9 @@ const BESIDE: Record<string, readonly string[]> = {
   buy: ['--budget', '1'],
 }
 
-t.test('a file with other contents', async (t) => {
-  const contents: [bytes: Buffer, any: Set<string>][] = [
-    [Buffer.from([0xff, 0x00, 0xfe, 0x0a]), ANY_BYTES],
-    [Buffer.from('{"a":1}\n'), ANY_TEXT],
-    [Buffer.from('something else'), ANY_TEXT],
-  ]
-  const readers = CALLS.filter(({ name, asks }) => asks || name === 'mcp').flatMap((call) => {
+/** A call for each word and each option that names a file to be read, with the file `@/odd` there. */
+function readersOf(calls: readonly Call[]) {
+  return calls.flatMap((call) => {
     const beside = BESIDE[call.name] ?? []
     const whole = { name: call.name, args: [...call.args, ...beside] }
     const words = whole.args.flatMap((word, i) =>
@@ -107,6 +109,15 @@ t.test('a file with other contents', async (t) => {
       })),
     ]
   })
+}
+
+t.test('a file with other contents', async (t) => {
+  const contents: [bytes: Buffer, any: Set<string>][] = [
+    [Buffer.from([0xff, 0x00, 0xfe, 0x0a]), ANY_BYTES],
+    [Buffer.from('{"a":1}\n'), ANY_TEXT],
+    [Buffer.from('something else'), ANY_TEXT],
+  ]
+  const readers = readersOf(CALLS.filter(({ name, asks }) => asks || name === 'mcp'))
   t.ok(readers.length > 60, `${readers.length}`)
   for (const [bytes, any] of contents)
     for (const { name, args } of readers) {
@@ -117,6 +128,53 @@ t.test('a file with other contents', async (t) => {
       if (name.includes('--')) t.ok(stderr.includes(join(folder, 'odd')), `${name}\n${stderr}`)
       t.same(readFileSync(join(folder, 'odd')), bytes, name)
     }
+})
+
+t.test('a device that has no end', async (t) => {
+  for (const { name, args } of readersOf(CALLS)) {
+    // What is written may be a device.
+    if (name.includes('@/new') || NEEDS_ANOTHER.has(name.split(' ').at(-1) ?? '')) continue
+    asked = 0
+    const given = argumentsOf({ args }, service, folder).map((word) =>
+      word === join(folder, 'odd') ? '/dev/zero' : word,
+    )
+    const { code, stdout, stderr } = await countersign(given)
+    t.same([code, stdout, asked], [2, '', 0], `${name}\n${stderr}`)
+    t.match(stderr, '/dev/zero', name)
+  }
+})
+
+t.test('a pipe to which nothing writes: a signal ends the command', async (t) => {
+  const ended = readersOf(CALLS)
+    .filter(({ name }) => PIPES.has(name))
+    .map(async ({ name, args }, n) => {
+      const pipe = join(folder, `pipe-${n}`)
+      spawnSync('mkfifo', ['-m', '600', pipe])
+      const words = argumentsOf({ args }, service, folder).map((word) => (word === join(folder, 'odd') ? pipe : word))
+      const child = spawn(process.execPath, [CLI, ...words], { env: BARE_ENV, stdio: 'ignore' })
+      const closed = once(child, 'close')
+      // Can be opened without waiting once the command has opened the other end.
+      const writer = await until(() => open(pipe, constants.O_WRONLY | constants.O_NONBLOCK).catch(() => null))
+      child.kill('SIGINT')
+      const [code, signal] = await closed
+      await writer.close()
+      t.ok(code === 130 || signal === 'SIGINT', `${name}: ${code} ${signal}`)
+    })
+  await Promise.all(ended)
+  t.equal(ended.length, PIPES.size)
+})
+
+/** One for each way to read. */
+const PIPES = new Set(['recover @/token.txt', 'verify @/result.json', 'wallet address @/wallet.key', 'check --cache'])
+
+t.test('no command reads a named file in another way', (t) => {
+  const root = join(import.meta.dirname, '../../client/commands')
+  const others = globSync('**/*.ts', { cwd: root }).filter((file) =>
+    /\breadFile(?:Sync)?\b|\bcreateReadStream\b/.test(readFileSync(join(root, file), 'utf8')),
+  )
+  // These read files of the package.
+  t.same(others.sort(), ['check/page.ts', 'own-version.ts'])
+  t.end()
 })
 
 t.test('a file that is no secret of its kind is called that, and is not to be closed to others', async (t) => {

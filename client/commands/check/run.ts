@@ -1,5 +1,5 @@
 // Runs the command `check`: reads a report, checks the pages that it cites, prints the outcome, and corrects misquotations.
-import { appendFile, readFile, realpath, stat, writeFile } from 'node:fs/promises'
+import { appendFile, realpath, stat, writeFile } from 'node:fs/promises'
 import { isAbsolute, relative } from 'node:path'
 import { progressBar, UsageError, visible } from '../../arguments.ts'
 import { type Countersign, CountersignError } from '../../client.ts'
@@ -19,16 +19,8 @@ import { Lines, type Report, UnreadableReportError } from '../../report/report.t
 import { budgetOf, checkBudgetFile, checkBudgetFileOfRun, explained } from '../buy/buying.ts'
 import type { ExitStatus } from '../command.ts'
 import { confirm } from '../confirm.ts'
-import {
-  checkFolder,
-  checkReplaceable,
-  checkWritable,
-  diskFault,
-  isOfDisk,
-  readable,
-  readInput,
-  replaceFile,
-} from '../files.ts'
+import { checkFolder, checkReplaceable, checkWritable, diskFault, isOfDisk, readable, replaceFile } from '../files.ts'
+import { readIfThere, readInput } from '../input-file.ts'
 import { explain, firstError, json, note, paint, print } from '../output.ts'
 import { openClient, patienceWith } from '../patience.ts'
 import { endAtSignals, INTERRUPTED } from '../signals.ts'
@@ -192,8 +184,7 @@ async function askService(
 /** Throws a UsageError for a file with other contents, which is not replaced. There need be none. */
 function readCache(file: string, service: string): Promise<KeptAnswers> {
   return readable(file, async () => {
-    const text = await readFile(file, 'utf8').catch((error) => (error.code === 'ENOENT' ? '' : Promise.reject(error)))
-    return new KeptAnswers(text, service)
+    return new KeptAnswers((await readIfThere(file)) ?? '', service)
   })
 }
 
@@ -254,8 +245,7 @@ async function correct(
   const many = corrections.length === 1 ? 'this quotation' : `these ${corrections.length} quotations`
   if (!(await confirm(`Replace ${many} in ${file} by the words of the page?`, yes))) return []
   const path = await realpath(file)
-  if ((await readFile(path, 'utf8')) !== text)
-    throw new UsageError(`${file} has changed meanwhile, and was not corrected.`)
+  if ((await readIfThere(path)) !== text) throw new UsageError(`${file} has changed meanwhile, and was not corrected.`)
   await replaceFile(path, applyCorrections(text, corrections), (await stat(path)).mode & 0o7777).catch(
     (cause: Error) => {
       // Verdicts may have been paid for, so this is no wrong usage.

@@ -4,7 +4,8 @@ import * as tls from 'node:tls'
 import { UsageError } from '../../arguments.ts'
 import type { Check } from '../../checks.ts'
 import { type OutsideTime, OutsideTimes, readReplies } from '../../outside-time.ts'
-import { readable, readInput } from '../files.ts'
+import { readable } from '../files.ts'
+import { readInput } from '../input-file.ts'
 
 export interface TimestampOptions {
   timestamps?: string | undefined
