@@ -37,7 +37,7 @@ export const TERMS = {
 } satisfies PaymentRequirements
 
 export interface Plan {
-  terms?: typeof TERMS
+  terms?: Omit<typeof TERMS, 'asset'> & { asset: string }
   version?: 0 | 'legacy'
   feePayer?: string
   blockhash?: string

@@ -21,6 +21,9 @@ import { AppError } from '../../errors.ts'
 const TOKEN_PROGRAM = address('TokenkegQfeZyiNwAJbNbGKPFXCWuBvf9Ss623VQ5DA')
 const ACCOUNT_PROGRAM = address('ATokenGPvbdGVxr1b2hvZbsiqW5xWH25efTNsLJA8knL')
 const MEMO_PROGRAM = 'MemoSq4gqABAXKb96qnH8TysNcWxMyWCqXgDLGmfcHr'
+const SYSTEM_PROGRAM = '11111111111111111111111111111111'
+/** Number of a System instruction, in 4 bytes. */
+const ADVANCE_NONCE = 4
 /** First byte of an SPL Token instruction. */
 const TRANSFER_CHECKED = 12
 
@@ -31,6 +34,8 @@ export interface SolanaPayment {
   /** SHA-256 of the message in base64: it does not depend on the other signatures. */
   messageHash: string
   blockhash: string
+  /** It has a durable nonce in place of a blockhash: then it can land at any time, and never counts as expired. */
+  isDurable: boolean
   payer: Address
   mint: string
   /** The payer's token account. */
@@ -78,6 +83,7 @@ export function decodePayment(bytes: Parameters<ReturnType<typeof getTransaction
   return {
     messageHash: createHash('sha256').update(Buffer.from(messageBytes)).digest('base64'),
     blockhash: message.lifetimeToken,
+    isDurable: instructions.some(({ program, data }) => program === SYSTEM_PROGRAM && data[0] === ADVANCE_NONCE),
     payer: address(payer),
     mint,
     source,

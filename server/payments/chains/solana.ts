@@ -87,12 +87,13 @@ export async function openSolanaNetwork(options: SolanaNetworkOptions): Promise<
     },
     async check({ payload, bound }) {
       const payment = readSolanaTransaction(payload.payload)
-      const { mint, destination, amount, memos } = payment
+      const { mint, destination, amount, memos, isDurable } = payment
       const { amount: price, extra } = bound.requirements
       if (mint !== asset) refuse('it pays in another token')
       if (destination !== account) refuse('it pays another recipient')
       if (amount !== BigInt(price)) refuse(`its amount is not ${price}`)
       if (memos.length !== 1 || memos[0] !== extra?.memo) refuse('its memo is not the one of the terms')
+      if (isDurable) refuse('it has a durable nonce')
       if (!(await isSignedByPayer(payment))) throw notSigned()
       return true
     },
