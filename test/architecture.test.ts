@@ -372,6 +372,23 @@ t.test('only the queue module writes jobs, and only in a transaction', async (t)
   t.same(filesWith(/add_jobs?\(/, /^server\/db\/(jobs|migrate)\.ts$/), [])
 })
 
+t.test('a secret is compared in constant time, or found by its hash', async (t) => {
+  const secret = String.raw`\w*(?:[tT]oken|[sS]ecret|[bB]earer|[mM]ac|[pP]assword|[aA]piKey|api_key|service_key|[cC]ookie)\b`
+  // A comparison with a literal is none with a secret.
+  const compared = new RegExp(
+    String.raw`\b${secret}(?:\([^()]*\))? [!=]==? (?!undefined|null|['\d]|true|false)|[!=]==? (?:[\w.]+\.)?${secret}(?!\()`,
+  )
+  // In workers/text tokens are words. A call may bring its own key twice, as an argument and as a header.
+  t.same(filesWith(compared, /^(client\/|workers\/text\/|server\/mcp\/operation-tool\.ts$)/), [])
+  for (const wrong of [
+    'if (given === token)',
+    'a.webhookSecret !== b',
+    'mac(body) == given',
+    'x === api.operatorToken',
+  ])
+    t.match(wrong, compared)
+})
+
 t.test('every SELECT lists its columns', async (t) => {
   t.same(filesWith(/select \*|returning \*/i, /^$/), [])
 })

@@ -1,6 +1,5 @@
 // Liveness (/healthz), readiness (/readyz) and metrics (/metrics). Pages in browsers may not read them. However often they are
 // called, the database is queried at most once a second.
-import { timingSafeEqual } from 'node:crypto'
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 import type { Api } from '../context.ts'
 import { singleFlight } from '../db/single-flight.ts'
@@ -15,6 +14,7 @@ import { findHead } from '../receipts/head.ts'
 import { findFailingAuthorities } from '../receipts/timestamping.ts'
 import { measureBacklog } from '../verification/lookup.ts'
 import { measureScanAge } from '../watchdogs/intake-clock.ts'
+import { isOperatorToken } from './operator-session.ts'
 
 /** Milliseconds for which a result is reused. */
 const KEEP_MS = 1000
@@ -70,7 +70,7 @@ export function mountHealth(app: FastifyInstance, api: Api, readiness: () => Pro
   app.get('/metrics', { config: { operation: 'metrics', cors: false }, onRequest: limited }, async (request, reply) => {
     const { operatorToken: token } = api.config
     if (!token && isPublic(api)) return reply.code(404).send('Metrics are closed here: OPERATOR_TOKEN is not set.\n')
-    if (token && !isBearer(request.headers.authorization, token))
+    if (token && !isOperatorToken(givenToken(request), token))
       return reply
         .code(401)
         .header('www-authenticate', 'Bearer')
@@ -88,10 +88,9 @@ function isPublic({ config }: Api): boolean {
   return config.paymentMode !== 'offline' || config.offlinePublic
 }
 
-function isBearer(header: string | undefined, token: string): boolean {
-  const given = Buffer.from(header?.match(/^bearer +(.+)$/i)?.[1] ?? '')
-  const expected = Buffer.from(token)
-  return given.length === expected.length && timingSafeEqual(given, expected)
+/** An operator's token may have any characters. */
+function givenToken({ headers }: FastifyRequest): string {
+  return headers.authorization?.match(/^bearer +(.+)$/i)?.[1] ?? ''
 }
 
 /**
