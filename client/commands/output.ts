@@ -52,8 +52,21 @@ export function isQuiet(): boolean {
   return process.argv.includes('--json') && !process.stderr.isTTY
 }
 
+/** JSON, in which characters that would act on a terminal are escaped. */
 export function json(value: unknown): string {
-  return `${JSON.stringify(value, null, 2)}\n`
+  return `${escaped(JSON.stringify(value, null, 2))}\n`
+}
+
+/** The same on one line. */
+export function jsonLine(value: unknown): string {
+  return `${escaped(JSON.stringify(value))}\n`
+}
+
+/** JSON itself escapes only those below U+0020; the line ends between members stay. */
+function escaped(text: string): string {
+  return text.replace(/[\p{Cf}\p{Zl}\p{Zp}\x7f-\x9f]/gu, (char) =>
+    Array.from({ length: char.length }, (_, at) => `\\u${char.charCodeAt(at).toString(16).padStart(4, '0')}`).join(''),
+  )
 }
 
 const COLOURS = { green: 32, red: 31, yellow: 33, bold: 1 } as const
@@ -81,7 +94,7 @@ export function explain(thrown: unknown, asJson: boolean): 1 | 2 {
 function described(error: unknown, asJson: boolean): string {
   const message = error instanceof Error ? error.message : String(error)
   const isUsage = error instanceof UsageError
-  if (asJson) return `${JSON.stringify({ error: { ...bodyOf(error, isUsage), message } })}\n`
+  if (asJson) return jsonLine({ error: { ...bodyOf(error, isUsage), message } })
   if (error instanceof CountersignError) return `${visible(error.code)}: ${visible(message)}\n`
   const hint = isUsage && !(error instanceof MissingError) ? 'See countersign --help.\n' : ''
   return `countersign: ${visible(message)}\n${hint}`

@@ -1,5 +1,6 @@
 // What a command says while it waits for a service: no wait is without a word, so that a person can tell it from a fault. The clients
 // of commands are opened here, and nowhere else.
+import { visible } from '../arguments.ts'
 import { Countersign, type CountersignOptions, type Fetch } from '../client.ts'
 import { type Clock, systemClock } from '../clock.ts'
 import { networkFailure, originOf } from '../network-failure.ts'
@@ -68,7 +69,7 @@ export async function patiently<T>(begun: number, words: () => string, work: () 
     const now = Date.now()
     if (now - Math.max(begun, heardAt()) < (said === 0 ? FIRST_MS : NEXT_MS)) return
     said += 1
-    note(`${process.stderr.isTTY ? '\r\x1b[K' : ''}${words()}\n`)
+    note(`${process.stderr.isTTY ? '\r\x1b[K' : ''}${visible(words())}\n`)
   }, TICK_MS)
   try {
     return await work()

@@ -6,7 +6,7 @@ import { type Countersign, CountersignError } from '../client.ts'
 import { command, type ExitStatus } from './command.ts'
 import { checkReplaceable, readable, replaceFile, writeNew } from './files.ts'
 import { readIfThere } from './input-file.ts'
-import { explain, isHeard, note, print } from './output.ts'
+import { explain, isHeard, jsonLine, note, print } from './output.ts'
 import { openClient } from './patience.ts'
 import { signatureCheck } from './signature-check.ts'
 
@@ -65,7 +65,7 @@ async function checkOnce(
   try {
     const { verdict, detail, seen } = await checkAndKeep(service, store, { vkey, signatureCheck })
     const at = new Date().toISOString()
-    print(asJson ? `${JSON.stringify({ at, verdict, detail, seen })}\n` : `${at} ${verdict}: ${visible(detail)}\n`)
+    print(asJson ? jsonLine({ at, verdict, detail, seen }) : `${at} ${verdict}: ${visible(detail)}\n`)
     return ALARMS.has(verdict) ? 1 : 0
   } catch (error) {
     if (!(error instanceof CountersignError)) throw error

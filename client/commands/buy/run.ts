@@ -9,7 +9,7 @@ import type { ExitStatus } from '../command.ts'
 import { confirm } from '../confirm.ts'
 import { fetchEvidence, isWithoutEvidence } from '../evidence.ts'
 import { checkReplaceable, diskFault, isOfDisk, replaceFile } from '../files.ts'
-import { firstError, json, note, print } from '../output.ts'
+import { firstError, json, jsonLine, note, print } from '../output.ts'
 import { type Offer, Purse, type PurseOptions } from '../purchasing.ts'
 import { INTERRUPTED, stopAtSignals } from '../signals.ts'
 import { readWhole } from '../toolkit.ts'
@@ -273,7 +273,7 @@ function show(ending: Ending, proof: Proof | null, options: ShowOptions): ExitSt
 }
 
 function tell(asJson: boolean | undefined, code: string, message: string, status: ExitStatus = 1): ExitStatus {
-  if (asJson) note(`${JSON.stringify({ error: { code, message } })}\n`)
+  if (asJson) note(jsonLine({ error: { code, message } }))
   else note(`${visible(code)}: ${visible(message)}\n`)
   return status
 }
