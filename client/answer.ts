@@ -154,13 +154,19 @@ function isOffer(entry: unknown): boolean {
 
 const OFFERED = ['scheme', 'network', 'asset', 'amount', 'payTo'] as const
 
-/** Seconds or an HTTP date, as RFC 9110 allows. */
+/**
+ * Seconds or an HTTP date, as RFC 9110 allows; null for anything else. At least a second, so that no service makes its callers ask
+ * without a pause.
+ */
 export function readRetryAfter(response: Response, now: number): number | null {
   const header = response.headers.get('retry-after')?.trim() ?? ''
-  if (/^\d+$/.test(header)) return Number(header) * 1000
-  const date = Date.parse(header)
-  return Number.isNaN(date) ? null : Math.max(0, date - now)
+  if (/^\d+$/.test(header)) return Math.max(LEAST_PAUSE_MS, Number(header) * 1000)
+  // Without the name of a day, Date.parse takes many texts for dates, "-5" among them.
+  const date = /^[A-Z][a-z]{2}/.test(header) ? Date.parse(header) : Number.NaN
+  return Number.isNaN(date) ? null : Math.max(LEAST_PAUSE_MS, date - now)
 }
+
+const LEAST_PAUSE_MS = 1000
 
 function readText(value: unknown): string | null {
   return typeof value === 'string' ? value : null

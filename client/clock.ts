@@ -18,11 +18,17 @@ export const systemClock: Clock = {
         clearTimeout(timer)
         reject(signal.reason)
       }
-      const timer = setTimeout(() => {
-        signal.removeEventListener('abort', stop)
-        resolve()
-      }, ms)
+      const timer = setTimeout(
+        () => {
+          signal.removeEventListener('abort', stop)
+          resolve()
+        },
+        Math.min(ms, LONGEST_MS),
+      )
       signal.addEventListener('abort', stop, { once: true })
     }),
   deadline: (ms) => AbortSignal.timeout(ms),
 }
+
+/** A longer timer would end at once. */
+const LONGEST_MS = 2 ** 31 - 1
