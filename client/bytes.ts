@@ -20,21 +20,30 @@ export function joinBytes(parts: readonly Uint8Array[]): Uint8Array {
 /** An answer is longer than its reader takes. */
 export class TooLongError extends RangeError {}
 
-/** The body of an answer. Throws a TooLongError for one of more than `most` bytes, and what the connection throws. */
-export async function readBody(response: Response, most: number): Promise<Uint8Array> {
+/**
+ * The body of an answer. Throws a TooLongError for one of more than `most` bytes, and what the connection throws. Each piece is copied: if
+ * they were kept, a body of one-octet pieces would take hundreds of times its size.
+ */
+export async function readBody(response: Response, most: number): Promise<Uint8Array<ArrayBuffer>> {
   const reader = response.body?.getReader()
-  const parts: Uint8Array[] = []
-  for (let length = 0; reader; ) {
+  let room = new Uint8Array()
+  let length = 0
+  while (reader) {
     const { value, done } = await reader.read()
     if (done) break
-    length += value.length
-    if (length > most) {
+    if (length + value.length > most) {
       await reader.cancel()
       throw new TooLongError(`The answer is longer than ${most} bytes`)
     }
-    parts.push(value)
+    if (length + value.length > room.length) {
+      const more = new Uint8Array(Math.max(2 * room.length, length + value.length))
+      more.set(room.subarray(0, length))
+      room = more
+    }
+    room.set(value, length)
+    length += value.length
   }
-  return joinBytes(parts)
+  return length === room.length ? room : room.slice(0, length)
 }
 
 /** The bytes of standard base64, or null for anything else: whitespace, URL alphabet, stray bits, missing padding. */

@@ -1,9 +1,12 @@
 import { inspect } from 'node:util'
+import { queryObjects } from 'node:v8'
 import { ExactEvmScheme } from '@x402/evm/exact/client'
 import { wrapFetchWithPayment, x402Client } from '@x402/fetch'
 import t, { type Test } from 'tap'
 import { generatePrivateKey, privateKeyToAccount } from 'viem/accounts'
+import { readBody, sha256Hex } from '../../client/bytes.ts'
 import { Countersign, CountersignError, createIdempotencyKey, type Fetch } from '../../client/client.ts'
+import { systemClock } from '../../client/clock.ts'
 import { verifyResult } from '../../client/verification.ts'
 import {
   answerWith,
@@ -109,6 +112,37 @@ t.test('an idempotency key that has bought a result is not paid again', async (t
   const purchase = await service.verifySource(INPUT, { idempotencyKey: KEY })
   t.equal(purchase.replay, true)
   t.same(signed(received), [false])
+})
+
+t.test(
+  'a Retry-After that names no time to come is a second: no answer makes the client ask without a pause',
+  async (t) => {
+    const values = ['0', '-5', '1.5', 'soon', '2']
+    const { baseUrl } = await play(t, ...values.map((value) => pending({ 'retry-after': value })), complete())
+    const clock = buildClock()
+    await new Countersign({ baseUrl, clock }).verifySource(INPUT)
+    t.same(clock.waits, [1000, 1000, 1000, 1000, 2000])
+  },
+)
+
+t.test('a wait that is longer than timers last does not end at once', async (t) => {
+  await t.rejects(systemClock.sleep(2 ** 40, AbortSignal.timeout(20)), { name: 'TimeoutError' })
+})
+
+t.test('of an answer that arrives octet by octet, no piece is kept', async (t) => {
+  const before = Number(queryObjects(Uint8Array))
+  let pieces = 0
+  let kept = 0
+  const body = new ReadableStream({
+    pull(controller) {
+      if (pieces++ < 20_000) return controller.enqueue(Uint8Array.of(pieces % 251))
+      kept = Number(queryObjects(Uint8Array)) - before
+      controller.close()
+    },
+  })
+  const read = await readBody(new Response(body), 20_000)
+  t.equal(sha256Hex(read), sha256Hex(Uint8Array.from({ length: 20_000 }, (_, at) => (at + 1) % 251)))
+  t.ok(kept < 1000, `${kept} pieces are kept`)
 })
 
 t.test('while a purchase under the key is pending, the client waits without paying', async (t) => {
