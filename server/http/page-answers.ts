@@ -62,7 +62,7 @@ export function sendAsset(asset: Asset, caching: string, { headers }: FastifyReq
 export async function sendError(api: Api, request: FastifyRequest, reply: FastifyReply, answer: FailureAnswer) {
   const page = await pageOf(api, request, answer)
   const { 'content-type': _json, ...headers } = answer.headers
-  if (page) return sendPage(reply, page, { status: answer.status, headers, secret: request.method === 'POST' })
+  if (page) return sendPage(reply, page, { status: answer.status, headers, secret: true })
   return reply.code(answer.status).headers(answer.headers).send(answer.body)
 }
 
@@ -121,6 +121,7 @@ export function explainEndpoints(app: FastifyInstance, api: Api) {
     }
     return sendPage(reply, errorPage(await openSite(api), request.url, error), {
       status: 405,
+      secret: true,
       headers: { allow: 'POST' },
     })
   })

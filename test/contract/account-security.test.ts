@@ -334,3 +334,12 @@ t.test('the document requires the key where the service does', async (t) => {
   for (const { path, method, access, name } of catalog.filter(({ family }) => family === 'control'))
     t.same(documented[path]?.[method.toLowerCase()]?.security, access === 'account' ? [{ apiKey: [] }] : [], name)
 })
+
+t.test('no cache keeps an error that a browser shows', async (t) => {
+  for (const path of ['/v1/api-keys', '/v1/receipt/x', '/v1/nothing', '/mcp', '/mcp/check']) {
+    const { status, headers } = await office.call('GET', path, { headers: { accept: 'text/html' } })
+    t.ok(status >= 400, path)
+    t.match(headers.get('content-type'), 'text/html', path)
+    t.equal(headers.get('cache-control'), 'no-store', path)
+  }
+})
