@@ -6,6 +6,7 @@ import { procedureOf } from '../../workers/assessment/local/settings.ts'
 import { readTables, settings, streamWeights, weightsLength } from '../../workers/assessment/local/weights.ts'
 import type { Api } from '../context.ts'
 import { AppError } from '../errors.ts'
+import { inTurns } from './download-turns.ts'
 
 /** The content of a name never changes. */
 const FOR_EVER = 'public, max-age=31536000, immutable'
@@ -51,7 +52,7 @@ function describe({ baseUrl }: Api) {
 
 function sendWeights({ method }: FastifyRequest, reply: FastifyReply) {
   reply.type('application/octet-stream').header('content-length', weightsLength()).header('accept-ranges', 'none')
-  return reply.send(method === 'HEAD' ? undefined : Readable.from(streamWeights(), { objectMode: false }))
+  return reply.send(method === 'HEAD' ? undefined : Readable.from(inTurns(streamWeights()), { objectMode: false }))
 }
 
 function isKnown(header: string | undefined, name: string): boolean {

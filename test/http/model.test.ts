@@ -1,6 +1,7 @@
 // The weights as a stranger downloads them: listed, whole, named by their digest, and never held in memory as a whole.
 import { createHash } from 'node:crypto'
 import t from 'tap'
+import { inTurns } from '../../server/http/download-turns.ts'
 import { settings } from '../../workers/assessment/local/weights.ts'
 import { startSystem } from '../system.ts'
 
@@ -46,6 +47,29 @@ t.test('a caller who reads slowly makes the service hold little of it', async (t
   const held = process.memoryUsage().arrayBuffers - before
   t.ok(held < Number(answer.headers.get('content-length')) / 4, `${held} bytes in buffers`)
   await reader?.cancel()
+})
+
+t.test('many downloads at once send one piece in each turn of the event loop', async (t) => {
+  async function* pieces() {
+    for (let n = 0; n < 5; n++) yield n
+  }
+  let sent = 0
+  let most = 0
+  let before = 0
+  let isWatching = true
+  const watch = () => {
+    most = Math.max(most, sent - before)
+    before = sent
+    if (isWatching) setImmediate(watch)
+  }
+  watch()
+  const download = async () => {
+    for await (const _ of inTurns(pieces())) sent++
+  }
+  await Promise.all(Array.from({ length: 20 }, download))
+  isWatching = false
+  t.equal(sent, 100)
+  t.equal(most, 1)
 })
 
 t.test('HEAD, and a caller who has the file, get no body', async (t) => {
