@@ -239,6 +239,15 @@ t.test('a body in pieces of every length is read as it was sent', async (t) => {
   t.match(caller.text, createHash('sha256').update(pieces.join('')).digest('hex'))
 })
 
+t.test('of headers that are too many none is left out: the address that a proxy adds at the end counts', async (t) => {
+  const { open } = await openListener(t, {})
+  for (const last of ['host: y', 'x-forwarded-for: 192.0.2.1', 'content-length: 0'])
+    t.equal(
+      await (await open(HONEST)).ask(`GET /healthz HTTP/1.1\r\nhost: x\r\n${'a:\r\n'.repeat(2000)}${last}\r\n\r\n`),
+      '400',
+    )
+})
+
 t.test('an idle connection stays longer than routers keep theirs', async (t) => {
   const { open } = await openListener(t, { silenceTimeoutMs: 200 })
   const caller = await open(HONEST)
