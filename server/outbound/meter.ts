@@ -76,7 +76,7 @@ const STATUS_AT = 9
 class HeaderScanner {
   bytes = 0
   done = false
-  /** A status that no request here allows: 100 without Expect, 101 without Upgrade. */
+  /** A status that no request here allows: 100 without Expect, 101 without Upgrade, and those below, which HTTP does not have. */
   unexpected = false
   status = 0
   #offset = 0
@@ -100,7 +100,8 @@ class HeaderScanner {
   }
 
   #endBlock(): void {
-    this.unexpected = this.status === 100 || this.status === 101
+    // undici fails at a status below 100 as if it were itself at fault.
+    this.unexpected = this.status >= 0 && this.status <= 101
     this.done = this.status < 100 || this.status > 199
     if (this.done || this.unexpected) return
     this.status = 0

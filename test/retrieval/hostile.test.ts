@@ -198,6 +198,7 @@ const malformed: Row[] = (
       attack: '100 without being asked',
       script: answer(`HTTP/1.1 100 Continue\r\n\r\n${ok('Content-Length: 2\r\n', 'hi')}`),
     },
+    { attack: 'status below 100', script: answer('HTTP/1.1 099 x\r\nContent-Length: 0\r\n\r\n') },
     { attack: 'status of two digits', script: answer('HTTP/1.1 20 OK\r\n\r\n') },
     { attack: 'status of four digits', script: answer('HTTP/1.1 2000 OK\r\n\r\n') },
     { attack: 'status that is no number', script: answer('HTTP/1.1 abc OK\r\n\r\n') },
