@@ -108,7 +108,7 @@ function splitBy<T>(all: T[], test: (one: T) => boolean): [yes: T[], no: T[]] {
  * are seconds, and beside three other files a second is not what it is for a user.
  */
 const MEASURES = /performance\.now\(\) - /
-const TIMED_JOBS = 2
+const TIMED_JOBS = 3
 
 /**
  * Neighbours share a process, because to load the service and to warm it up costs one to two seconds of processor time, which is

@@ -154,9 +154,10 @@ t.test('the tarballs in an empty folder', async (t) => {
       t.match(without, { code: 2, stderr: /npm install countersign-verifier\n$/ })
       t.match(replayed, { code: 2, stdout: /-- {3}page_bytes: not checked: .*npm install countersign-verifier\n/ })
       t.match(replayed.stdout, /\nincomplete: 26 of 30 steps hold, 4 were not checked/)
-      const weights = join(own, 'dist/model')
-      t.match(await run(bin, [...args, '--weights', weights], project, path), { code: 0 })
     })
   }
+  // The option names a folder, in which no version of Node has a part.
+  const weights = join(own, 'dist/model')
+  if (!isAway) t.match(await run(bin, [...args, '--weights', weights], project), { code: 0 })
   t.notOk(existsSync(join(ROOT, PACKAGE, 'dist')), 'packing leaves nothing in the checkout')
 })
