@@ -2,9 +2,9 @@
 // `node test/reader-memory.ts NAME HEAP SIZE [INPUT...]`. It prints what each took: milliseconds of the processor, and the most memory that
 // the process held so far. Where the heap does not suffice, the process ends with the status 1, and the last input is the one that did it.
 //
-// The growth of memory is not fitted. Most of what a process holds is garbage that the engine has not collected yet: from 256 kB to 4 MB
-// the peak above that of an empty input grows with exponents of 0.3 to 0.5 for readers whose work grows with 1. A fit would find nothing.
-// That the heap of the product suffices at the limit is what can fail.
+// The growth of memory is not fitted. Most of what a process holds is garbage that the engine has not collected yet, so the peak grows more
+// slowly than the work: with exponents below 0.4 for two reports in HTML, from 256 kB to 4 MB. A fit would find nothing. That the heap of the
+// product suffices at the limit is what can fail.
 import { writeSync } from 'node:fs'
 import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'

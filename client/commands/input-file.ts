@@ -32,7 +32,7 @@ export async function* bytesOfHandle(handle: FileHandle): AsyncGenerator<Buffer>
     )
     if (bytesRead) yield block.subarray(0, bytesRead)
     else if (bytesRead === 0 && isBegun) return
-    // Until somebody has opened the other end, a pipe looks as if it had ended.
+    // Until a process has opened the other end, a pipe looks as if it had ended.
     else await pause(LOOK_MS)
     isBegun ||= bytesRead !== 0
   }
