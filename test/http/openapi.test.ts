@@ -232,10 +232,12 @@ t.test('the tests notice an answer that is not as documented', async (t) => {
     [`/api/agent/v1/requests/x`, 404, nonCompleted('Not found'), {}, /must match pattern/],
     [`/api/agent/v1/requests/x`, 404, { ...nonCompleted('not_found'), request_id: 'x' }, {}, /format "uuid"/],
     ['/elsewhere', 418, {}, {}, null],
+    ['/v1/keys', 200, { keys: [] }, { 'cache-control': 'private, no-cache' }, /caches may keep it/],
   ]
   for (const [path, status, body, headers, problem] of answers) {
     const server = createServer((_request, response) => {
-      response.writeHead(status, { 'content-type': 'application/json', ...headers }).end(JSON.stringify(body))
+      const usual = { 'content-type': 'application/json', 'cache-control': 'no-store' }
+      response.writeHead(status, { ...usual, ...headers }).end(JSON.stringify(body))
     }).listen(0, '127.0.0.1')
     await once(server, 'listening')
     const address = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
