@@ -3,16 +3,19 @@
 import { Readable } from 'node:stream'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { procedureOf } from '../../workers/assessment/local/settings.ts'
-import { readTables, settings, streamWeights, weightsLength } from '../../workers/assessment/local/weights.ts'
+import { readTables, settings, weightParts, weightsLength } from '../../workers/assessment/local/weights.ts'
 import type { Api } from '../context.ts'
 import { AppError } from '../errors.ts'
 import { inTurns } from './download-turns.ts'
+import { SharedFiles } from './shared-files.ts'
 
 /** The content of a name never changes. */
 const FOR_EVER = 'public, max-age=31536000, immutable'
 const NAME = settings.weights_sha256
 
 export function mountModel(app: FastifyInstance, api: Api) {
+  const weights = new SharedFiles(weightParts())
+  app.addHook('onClose', () => weights[Symbol.asyncDispose]())
   const route = {
     config: { operation: 'model' },
     onRequest: (request: FastifyRequest) => api.limits.spend(request.ip),
@@ -31,7 +34,7 @@ export function mountModel(app: FastifyInstance, api: Api) {
       if (isKnown(request.headers['if-none-match'], name)) return reply.code(304).send()
       return name.endsWith('.json')
         ? reply.type('application/json; charset=utf-8').send(request.method === 'HEAD' ? undefined : readTables())
-        : sendWeights(request, reply)
+        : sendWeights(weights, request, reply)
     },
   })
 }
@@ -50,9 +53,9 @@ function describe({ baseUrl }: Api) {
   }
 }
 
-function sendWeights({ method }: FastifyRequest, reply: FastifyReply) {
+function sendWeights(weights: SharedFiles, { method }: FastifyRequest, reply: FastifyReply) {
   reply.type('application/octet-stream').header('content-length', weightsLength()).header('accept-ranges', 'none')
-  return reply.send(method === 'HEAD' ? undefined : Readable.from(inTurns(streamWeights()), { objectMode: false }))
+  return reply.send(method === 'HEAD' ? undefined : Readable.from(inTurns(weights.read()), { objectMode: false }))
 }
 
 function isKnown(header: string | undefined, name: string): boolean {

@@ -1,5 +1,7 @@
 // The weights as a stranger downloads them: listed, whole, named by their digest, and never held in memory as a whole.
 import { createHash } from 'node:crypto'
+import { existsSync, readdirSync, readlinkSync } from 'node:fs'
+import { join } from 'node:path'
 import t from 'tap'
 import { inTurns } from '../../server/http/download-turns.ts'
 import { settings } from '../../workers/assessment/local/weights.ts'
@@ -47,6 +49,24 @@ t.test('a caller who reads slowly makes the service hold little of it', async (t
   const held = process.memoryUsage().arrayBuffers - before
   t.ok(held < Number(answer.headers.get('content-length')) / 4, `${held} bytes in buffers`)
   await reader?.cancel()
+})
+
+const FILES = '/proc/self/fd'
+
+t.test('callers who do not read hold no file open', { skip: !existsSync(FILES) && `no ${FILES}` }, async (t) => {
+  const isOfWeights = (file: string) => {
+    try {
+      return readlinkSync(join(FILES, file)).includes('model.onnx.part')
+    } catch {
+      return false
+    }
+  }
+  const answers = await Promise.all(Array.from({ length: 12 }, () => fetch(at(`${digest}.onnx`))))
+  const readers = answers.map(({ body }) => body?.getReader())
+  for (const reader of readers) await reader?.read()
+  const held = readdirSync(FILES).filter(isOfWeights)
+  t.ok(held.length <= 3, `${held.length} files are open`)
+  for (const reader of readers) await reader?.cancel()
 })
 
 t.test('many downloads at once send one piece in each turn of the event loop', async (t) => {

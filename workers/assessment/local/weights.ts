@@ -1,7 +1,7 @@
 // Reads the weights that come with the product: parts of one file, because hosts of repositories refuse large files. They are
 // joined and checked by their digest before the first use.
 import { createHash } from 'node:crypto'
-import { closeSync, createReadStream, existsSync, fstatSync, openSync, readFileSync, readSync, statSync } from 'node:fs'
+import { closeSync, existsSync, fstatSync, openSync, readFileSync, readSync, statSync } from 'node:fs'
 import { resolve } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import type { Settings } from './settings.ts'
@@ -32,9 +32,9 @@ export function weightsLength(): number {
   return PARTS.reduce((sum, part) => sum + statSync(new URL(part, FOLDER)).size, 0)
 }
 
-/** The weights as one file, a little at a time. */
-export async function* streamWeights(): AsyncGenerator<Uint8Array> {
-  for (const part of PARTS) yield* createReadStream(new URL(part, FOLDER))
+/** The files whose bytes, one after the other, are the weights. */
+export function weightParts(): URL[] {
+  return PARTS.map((part) => new URL(part, FOLDER))
 }
 
 /** The tokenizer and the settings as one JSON text. */
