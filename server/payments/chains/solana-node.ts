@@ -7,7 +7,8 @@ export type Depth = 'confirmed' | 'finalized'
 
 const whole = z.int().min(0)
 const base58 = z.string().regex(/^[1-9A-HJ-NP-Za-km-z]{32,88}$/)
-const base64 = z.tuple([z.base64().min(1), z.literal('base64')])
+const base64 = z.base64()
+const encoding = z.literal('base64')
 /** Null, or what went wrong. */
 const failure = z.union([z.null(), z.string(), z.record(z.string(), z.unknown())])
 const balances = z.array(
@@ -15,11 +16,12 @@ const balances = z.array(
 )
 const entries = z.array(z.object({ signature: base58, memo: z.string().nullable(), blockTime: whole.nullable() }))
 const landed = z.object({
-  transaction: base64,
+  transaction: z.tuple([base64.min(1), encoding]),
   meta: z.object({ err: failure, preTokenBalances: balances, postTokenBalances: balances }),
 })
 export type Landed = z.output<typeof landed>
-const account = z.object({ value: z.object({ data: base64 }).nullable() })
+/** A wallet has no data, and a payer may name one as the account of its tokens. */
+const account = z.object({ value: z.object({ data: z.tuple([base64, encoding]) }).nullable() })
 
 const TOKEN_ACCOUNT_BYTES = 165
 
