@@ -13,6 +13,7 @@ import { catalog } from './catalog.ts'
 import type { Api } from './context.ts'
 import { AppError } from './errors.ts'
 import { mountBilling } from './http/billing.ts'
+import { openBodyBudget } from './http/body-budget.ts'
 import { joinPieces } from './http/body-pieces.ts'
 import { boundConnections } from './http/connections.ts'
 import { mountCors } from './http/cors.ts'
@@ -46,9 +47,10 @@ const SILENCE_TIMEOUT_MS = 60_000
 /** Above the 90 s of Heroku's router and the 60 s of others, so that they close first and never use a connection that is closed here. */
 const IDLE_TIMEOUT_MS = 95_000
 
-/** How long connections may take; by default as above. */
+/** How many connections there may be and how long they may take, and how much their bodies; by default as above. */
 export interface ConnectionLimits {
   maxConnections?: number
+  maxUnfinishedBytes?: number
   headersTimeoutMs?: number
   timeoutCheckMs?: number
   silenceTimeoutMs?: number
@@ -86,7 +88,7 @@ async function buildApp(api: Api, limits: ConnectionLimits): Promise<FastifyInst
   })
   setHeaders(app, everyHeader)
   acceptJsonOnly(app)
-  joinPieces(app)
+  joinPieces(app, openBodyBudget(api.log, limits))
   recordRequests(app, api)
   mountTraces(app, api)
   app.addHook('onRequest', refuseWithoutHost)
