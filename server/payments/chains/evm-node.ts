@@ -33,6 +33,10 @@ export interface NodeOptions {
   callMs?: number
   /** Milliseconds before a failed call is repeated. */
   retryMs?: number
+  /** Milliseconds for the logs that one look at a settlement reads. */
+  lookMs?: number
+  /** Milliseconds for the logs of income. */
+  incomeMs?: number
 }
 
 /** Every method throws if the node does not answer, or answers in another form. */

@@ -2,6 +2,7 @@
 //
 // The token remembers every nonce permanently, so an authorization moves money at most once, no matter who sends it and how
 // often. A use counts from the newest block on. That an authorization can no longer be used counts from final blocks only.
+import { LRUCache } from 'lru-cache'
 import {
   type Address,
   encodeEventTopics,
@@ -15,10 +16,12 @@ import {
   parseEventLogs,
   slice,
 } from 'viem'
+import { atMost } from '../../db/cache-bound.ts'
 import { EVM_NETWORKS, type EvmNetwork } from '../../interface/networks.ts'
 import { type EvmAuthorization, hexText } from '../payload.ts'
 import type { SettlementIntent } from '../x402.ts'
 import { type EvmLog, type NodeOptions, openEvmNode } from './evm-node.ts'
+import { LOOK_TIMEOUT_MS, NodeError } from './node-calls.ts'
 import type { Finding, Income } from './payment-network.ts'
 import { chainIdOf } from './signature-checks.ts'
 import { TRANSFER_TYPES } from './signed-transfer.ts'
@@ -47,6 +50,10 @@ const FINALITY_PACE = 20
 const LOOKBACK_BLOCKS = 600n
 /** Blocks of one eth_getLogs; halved as long as the node refuses the range. */
 const LOG_RANGE = 2000n
+/** For the income of years. An operator waits for it, and no payment. */
+const INCOME_TIMEOUT_MS = 3_600_000
+/** Stopped searches that are remembered. */
+const MAX_SEARCHES = 1000
 
 /** The use of an accepted authorization, as it would appear on the chain. */
 export interface Usage {
@@ -63,6 +70,9 @@ export interface Usage {
 export function openEvmReader(rpcUrl: string, options: NodeOptions = {}) {
   const node = openEvmNode(rpcUrl, options)
   const { client } = node
+  const { lookMs = LOOK_TIMEOUT_MS, incomeMs = INCOME_TIMEOUT_MS } = options
+  /** By authorization the block at which the next look goes on, where the last one was stopped. */
+  const searches = new LRUCache<string, bigint>(atMost(MAX_SEARCHES))
 
   async function findSettlement(usage: Usage, intent: SettlementIntent): Promise<Finding> {
     const named = intent.transaction ? await findIn(hexText.parse(intent.transaction), usage) : null
@@ -98,25 +108,49 @@ export function openEvmReader(rpcUrl: string, options: NodeOptions = {}) {
   }
 
   /** The log of the nonce's use or cancellation. */
-  async function findSpending(usage: Usage, first: bigint, last: bigint) {
-    const topics = [[USED, CANCELED], pad(usage.from), usage.nonce]
-    const [log] = await readLogs(usage.token, topics, first, last, { one: true })
+  async function findSpending({ token, from, nonce }: Usage, first: bigint, last: bigint) {
+    const topics = [[USED, CANCELED], pad(from), nonce]
+    const search = `${token} ${from} ${nonce}`
+    const begin = searches.get(search) ?? first
+    const stopped = (next: bigint) => searches.set(search, next)
+    const [log] = await readLogs(token, topics, begin, last, { ms: lookMs, one: true, stopped })
+    // A node may have left a block out. Where nothing is found, the next look therefore begins anew.
+    searches.delete(search)
     return log
   }
 
-  /** Reads logs in ranges that the node accepts. @param options.one stops after the first range with a log */
-  async function readLogs(address: Address, topics: object, first: bigint, last: bigint, options: { one?: true } = {}) {
+  /**
+   * Reads logs in ranges that the node accepts. A node that is too slow for all of them has failed.
+   * @param options.one stops after the first range with a log
+   * @param options.stopped gets the block that could not be read any more
+   */
+  async function readLogs(
+    address: Address,
+    topics: object,
+    first: bigint,
+    last: bigint,
+    options: { ms: number; one?: true; stopped?: (next: bigint) => void },
+  ) {
+    const end = performance.now() + options.ms
     const found: EvmLog[] = []
     let range = LOG_RANGE
-    for (let from = first; from <= last && !(options.one && found.length > 0); ) {
+    let from = first
+    while (from <= last) {
       const to = from + range - 1n < last ? from + range - 1n : last
       try {
         found.push(...(await node.logs({ address, topics, fromBlock: numberToHex(from), toBlock: numberToHex(to) })))
         from = to + 1n
       } catch (error) {
-        if (range <= 10n) throw error
+        if (range <= 10n) {
+          options.stopped?.(from)
+          throw error
+        }
         range /= 2n
       }
+      if (from > last || (options.one && found.length > 0)) break
+      if (performance.now() < end) continue
+      options.stopped?.(from)
+      throw new NodeError('too_slow')
     }
     return found
   }
@@ -150,7 +184,7 @@ export function openEvmReader(rpcUrl: string, options: NodeOptions = {}) {
     const receipts = await Promise.all(between.map((hash) => node.receipt(hash)))
     const [first, last] = receipts.map((receipt) => receipt?.blockNumber)
     if (first === undefined || last === undefined) throw new Error('the node does not know the transactions')
-    const logs = await readLogs(token, [TRANSFER, null, pad(to)], first, last)
+    const logs = await readLogs(token, [TRANSFER, null, pad(to)], first, last, { ms: incomeMs })
     return logs.map((log) => ({
       transaction: log.transactionHash,
       from: getAddress(slice(log.topics[1] ?? '0x', 12)),

@@ -6,6 +6,8 @@ import { readBody, TooLongError } from '../../../client/bytes.ts'
 const MAX_ANSWER_BYTES = 10_485_760
 /** For a whole call, to the last byte of its answer. */
 export const CALL_TIMEOUT_MS = 10_000
+/** For one look at a settlement, with all its calls but the last. */
+export const LOOK_TIMEOUT_MS = 300_000
 
 /** A node gave no answer, or one that cannot be read. `code` is not negative, unlike those of JSON-RPC. */
 export class NodeError extends Error {

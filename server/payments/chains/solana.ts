@@ -10,7 +10,7 @@ import type { LedgerEntry } from '../ledger.ts'
 import { digestOf } from '../payload.ts'
 import { type Inspection, inspect } from '../startup-checks.ts'
 import { MAX_TIMEOUT_SECONDS, type OfferedPayment, type PaymentRequirements, type SettlementIntent } from '../x402.ts'
-import { NodeError } from './node-calls.ts'
+import { LOOK_TIMEOUT_MS, NodeError } from './node-calls.ts'
 import type { Audit, Finding, PaymentNetwork } from './payment-network.ts'
 import { type Depth, type Landed, openSolanaNode, type SolanaNode } from './solana-node.ts'
 import {
@@ -23,8 +23,6 @@ import {
 
 export type SolanaNetworkId = keyof typeof SOLANA_USDC
 
-/** One look at a settlement, with all its calls. */
-const LOOK_TIMEOUT_MS = 300_000
 /** About how long a blockhash is valid; certainty comes from the chain. */
 const BLOCKHASH_SECONDS = 90
 /** The clocks of payer, chain and service may differ by this, and a final block is behind by as much. */
