@@ -1,6 +1,6 @@
 // A call of each command that would succeed with a service that answers, as a table for tests of what holds for all commands. Files are
 // names in one folder; each is replaced by what a test makes of it.
-import { writeFileSync } from 'node:fs'
+import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Test } from 'tap'
 import type { Command, SingleCommand } from '../../client/commands/command.ts'
@@ -96,9 +96,16 @@ export const READ_OPTIONS: ReadonlySet<string> = new Set([
   ...['key', 'wallet', 'keys', 'introduced', 'token', 'file', 'timestamps', 'timestamp-ca', 'weights'],
 ])
 
-/** A new folder with the files of all calls. */
+/** A new folder with the files of all calls. A test has one. */
 export async function makeFiles(t: Test): Promise<string> {
-  const folder = t.testdir({ folder: {} })
+  const folder = t.testdir({})
+  await fillFolder(folder)
+  return folder
+}
+
+/** Puts the files of all calls into a folder that is there. */
+export async function fillFolder(folder: string): Promise<void> {
+  mkdirSync(join(folder, 'folder'))
   const secret = { mode: 0o600 }
   const put = (name: string, text: string) => writeFileSync(join(folder, name), text, secret)
   put('result.json', JSON.stringify(issueResult()))
@@ -111,7 +118,6 @@ export async function makeFiles(t: Test): Promise<string> {
   put('package.wacz', 'PK\u0003\u0004')
   put('other.json', '{"a":1}')
   put('empty', '')
-  return folder
 }
 
 /** The arguments for this service and folder. */

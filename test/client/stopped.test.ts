@@ -2,14 +2,25 @@
 // and leaves no new file, and a file that is there as it was.
 import { spawn, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
-import { closeSync, constants, openSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import {
+  closeSync,
+  constants,
+  mkdirSync,
+  openSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs'
 import { open } from 'node:fs/promises'
 import { createServer } from 'node:http'
 import { join } from 'node:path'
 import t, { type Test } from 'tap'
 import { BARE_ENV } from '../children.ts'
+import { stopTogether } from '../waiting-commands.ts'
 import { countersign } from './command-line.ts'
-import { argumentsOf, CALLS, type Call, COMMANDS, makeFiles, READ_OPTIONS } from './every-command.ts'
+import { argumentsOf, CALLS, type Call, COMMANDS, fillFolder, makeFiles, READ_OPTIONS } from './every-command.ts'
 import { listen } from './liar.ts'
 import { issueExport, issueLog, VKEY } from './log-issuer.ts'
 
@@ -68,28 +79,44 @@ interface Stop {
   at?: Promise<unknown>
 }
 
+/** What the command reads and asks, and the moment of its first request. */
+async function openSilent(t: Test): Promise<{ baseUrl: string; asked: Promise<void> }> {
+  const { promise: asked, resolve } = Promise.withResolvers<void>()
+  return {
+    baseUrl: await listen(
+      t,
+      createServer(() => resolve()),
+    ),
+    asked,
+  }
+}
+
+/** Whether it ends its work itself. A signal that the command leaves to the system ends it at once. */
+function hears({ name, args }: Pick<Call, 'name' | 'args'>): boolean {
+  const isNamed = COMMANDS.get(name)?.exitStatus?.includes('130') === true
+  return isNamed && (name !== 'check' || args.includes('--verify'))
+}
+
 /** Stops the command while it waits. With a signal that the command leaves to the system, a shell shows 128 and its number. */
-async function expectStopped(t: Test, { name, args }: Pick<Call, 'name' | 'args'>, how: Stop): Promise<void> {
-  const { folder, signal, input = '', at } = how
-  let stop = () => {}
-  const baseUrl = await listen(
-    t,
-    createServer(() => stop()),
-  )
-  const child = spawn(process.execPath, [CLI, ...argumentsOf({ args }, baseUrl, folder)], {
+async function expectStopped(t: Test, call: Pick<Call, 'name' | 'args'>, how: Stop): Promise<void> {
+  const { folder, signal, input = '' } = how
+  const { baseUrl, asked } = await openSilent(t)
+  const child = spawn(process.execPath, [CLI, ...argumentsOf(call, baseUrl, folder)], {
     env: BARE_ENV,
     cwd: folder,
   })
-  stop = () => void child.kill(signal)
-  void at?.then(stop)
+  void (how.at ?? asked).then(() => child.kill(signal))
   child.stdin.on('error', () => {}).write(input)
   let said = ''
   child.stderr.on('data', (chunk) => (said += chunk))
   const limit = setTimeout(() => child.kill('SIGKILL'), LIMIT_MS)
   const [code, by] = await once(child, 'close')
   clearTimeout(limit)
-  const hears = COMMANDS.get(name)?.exitStatus?.includes('130') && (name !== 'check' || args.includes('--verify'))
-  t.same({ code, by }, hears ? { code: 130, by: null } : { code: null, by: signal }, `${name} is stopped: ${said}`)
+  t.same(
+    { code, by },
+    hears(call) ? { code: 130, by: null } : { code: null, by: signal },
+    `${call.name} is stopped: ${said}`,
+  )
 }
 
 async function expectUnchanged(t: Test, call: Pick<Call, 'name' | 'args'>, how: Stop): Promise<void> {
@@ -98,25 +125,80 @@ async function expectUnchanged(t: Test, call: Pick<Call, 'name' | 'args'>, how: 
   t.same(contentsOf(how.folder), before)
 }
 
+interface Placed {
+  call: Pick<Call, 'name' | 'args'>
+  folder: string
+}
+
+/** A folder with the files of all calls for each of these. */
+function place(t: Test, calls: readonly Placed['call'][]): Promise<Placed[]> {
+  const root = t.testdir({})
+  return Promise.all(
+    calls.map(async (call, n) => {
+      const folder = join(root, String(n))
+      mkdirSync(folder)
+      await fillFolder(folder)
+      return { call, folder }
+    }),
+  )
+}
+
+/** The same of commands that leave the signal to the system, all in one process. Each has its folder, in which nothing changes. */
+async function expectAllStopped(t: Test, calls: readonly Placed[], signal: NodeJS.Signals): Promise<void> {
+  const cwd = join(t.testdirName, 'working')
+  mkdirSync(cwd)
+  const silent = await Promise.all(calls.map(() => openSilent(t)))
+  const commands = calls.map(({ call, folder }, n) => ({ args: argumentsOf(call, silent[n]!.baseUrl, folder) }))
+  const before = calls.map(({ folder }) => contentsOf(folder))
+  const allWait = Promise.all(silent.map(({ asked }) => asked))
+  const { code, by, said } = await stopTogether('client/commands/main.ts', commands, { signal, allWait, cwd })
+  t.same({ code, by }, { code: null, by: signal }, said)
+  for (const [n, { call, folder }] of calls.entries())
+    t.same(contentsOf(folder), before[n], `${call.name} changes no file`)
+  t.same(contentsOf(cwd), [])
+}
+
+const together = [...calls, ...further].filter((call) => !hears(call))
+const [first] = together
+
 t.test('a stop before the first answer', async (t) => {
   t.ok(calls.length > 10, calls.map(({ name }) => name).join())
-  for (const signal of ['SIGINT', 'SIGTERM'] as const)
-    for (const call of [...calls, ...further])
-      await t.test(`${call.name}: ${signal} leaves no new file`, async (t) => {
+  t.ok(first && together.length > 10)
+  for (const signal of ['SIGINT', 'SIGTERM'] as const) {
+    await t.test(`${together.length} calls at once: ${signal} leaves no new file`, async (t) => {
+      await expectAllStopped(t, await place(t, together), signal)
+    })
+    for (const call of [...calls, ...further].filter((call) => call === first || hears(call)))
+      await t.test(`${call.name} as a program: ${signal} leaves no new file`, async (t) => {
         await expectUnchanged(t, call, { folder: await makeFiles(t), signal })
       })
+  }
 
-  for (const call of calls) {
-    const isNew = (word: string) => word === '@/made-save' || (call.name === 'recover' && word === '@/made-evidence')
-    const args = call.args.filter((word, i) => !isNew(word) && !isNew(call.args[i + 1] ?? ''))
-    const files = args.filter((word) => /^@\/(new\.|made-(?!folder))/.test(word)).map((word) => word.slice(2))
-    if (files.length === 0) continue
+  const kept = calls.flatMap(({ name, args }) => {
+    const isNew = (word: string) => word === '@/made-save' || (name === 'recover' && word === '@/made-evidence')
+    const left = args.filter((word, i) => !isNew(word) && !isNew(args[i + 1] ?? ''))
+    const files = left.filter((word) => /^@\/(new\.|made-(?!folder))/.test(word)).map((word) => word.slice(2))
+    return files.length === 0 ? [] : [{ call: { name, args: left }, files }]
+  })
+  const write = (folder: string, files: readonly string[]) => {
+    for (const name of files) writeFileSync(join(folder, name), CONTENTS[name] ?? 'what was there\n')
+  }
+  const unheard = kept.filter(({ call }) => !hears(call))
+  t.ok(unheard.length > 2)
+  await t.test('files that are there stay as they were', async (t) => {
+    const placed = await place(
+      t,
+      unheard.map(({ call }) => call),
+    )
+    for (const [n, { folder }] of placed.entries()) write(folder, unheard[n]!.files)
+    await expectAllStopped(t, placed, 'SIGINT')
+  })
+  for (const { call, files } of kept.filter(({ call }) => hears(call)))
     await t.test(`${call.name}: ${files} stay as they were`, async (t) => {
       const folder = await makeFiles(t)
-      for (const name of files) writeFileSync(join(folder, name), CONTENTS[name] ?? 'what was there\n')
-      await expectUnchanged(t, { name: call.name, args }, { folder, signal: 'SIGINT' })
+      write(folder, files)
+      await expectUnchanged(t, call, { folder, signal: 'SIGINT' })
     })
-  }
 })
 
 /** Neither a service nor a file can keep it waiting. */
@@ -145,8 +227,15 @@ t.test('a command that waits ends at a signal', async (t) => {
   const written = new Set(calls.map(({ name }) => name))
   const others = CALLS.filter(({ name }) => !written.has(name))
   t.ok(others.length > 10)
-  for (const signal of ['SIGINT', 'SIGTERM'] as const)
-    for (const call of others)
+  const [asking, alone] = [
+    others.filter((call) => call.asks && !hears(call)),
+    others.filter((call) => !call.asks || hears(call)),
+  ]
+  for (const signal of ['SIGINT', 'SIGTERM'] as const) {
+    await t.test(`${asking.length} calls at once: ${signal}`, async (t) => {
+      await expectAllStopped(t, await place(t, asking), signal)
+    })
+    for (const call of alone)
       await t.test(`${call.name}: ${signal}`, async (t) => {
         const folder = await makeFiles(t)
         if (call.asks) await expectStopped(t, call, { folder, signal })
@@ -156,6 +245,7 @@ t.test('a command that waits ends at a signal', async (t) => {
           await expectStopped(t, call, { folder, signal, at: endless.read })
         }
       })
+  }
 })
 
 t.test('what the service refuses leaves no new file either', async (t) => {

@@ -6,6 +6,7 @@ import { join } from 'node:path'
 import t, { type Test } from 'tap'
 import { BARE_ENV } from '../children.ts'
 import { runCli } from '../cli-process.ts'
+import { stopTogether } from '../waiting-commands.ts'
 
 const CLI = join(import.meta.dirname, '../../server/cli.ts')
 /** Milliseconds from the signal. */
@@ -25,30 +26,31 @@ async function listCalls(): Promise<string[][]> {
   )
 }
 
-/** Accepts connections and says nothing. Calls `onCall` for each. */
-async function listenSilently(t: Test, onCall: () => void): Promise<string> {
+/** Accepts connections and says nothing. `called` resolves at the first. */
+async function listenSilently(t: Test): Promise<{ url: string; called: Promise<void> }> {
+  const { promise: called, resolve } = Promise.withResolvers<void>()
   const server = createServer((socket) => {
     socket.on('error', () => {}).resume()
-    onCall()
+    resolve()
   })
   server.listen(0, '127.0.0.1')
   await once(server, 'listening')
   t.teardown(() => server.close())
-  return `postgres://nobody@127.0.0.1:${(server.address() as AddressInfo).port}/none`
+  return { url: `postgres://nobody@127.0.0.1:${(server.address() as AddressInfo).port}/none`, called }
 }
 
+/** The program itself, with one command. */
 async function expectStopped(t: Test, args: string[], signal: NodeJS.Signals): Promise<void> {
-  let stop = () => {}
-  const url = await listenSilently(t, () => stop())
+  const { url, called } = await listenSilently(t)
   const child = spawn(process.execPath, [CLI, ...args, '--yes'], {
     env: { ...BARE_ENV, DATABASE_URL: url, DATA_DIR: t.testdir({}) },
     stdio: ['ignore', 'pipe', 'pipe'],
   })
   let limit: NodeJS.Timeout | undefined
-  stop = () => {
-    limit ??= setTimeout(() => child.kill('SIGKILL'), LIMIT_MS)
+  void called.then(() => {
+    limit = setTimeout(() => child.kill('SIGKILL'), LIMIT_MS)
     child.kill(signal)
-  }
+  })
   let said = ''
   for (const stream of [child.stdout, child.stderr]) stream.on('data', (chunk) => (said += chunk))
   const [code, by] = await once(child, 'close')
@@ -59,8 +61,18 @@ async function expectStopped(t: Test, args: string[], signal: NodeJS.Signals): P
 t.test('a command that waits for the database ends at a signal', async (t) => {
   const calls = (await listCalls()).filter(([name = '']) => !OFFLINE.includes(name))
   t.ok(calls.length > 25, JSON.stringify(calls))
-  for (const args of calls)
-    await t.test(args.join(' '), async (t) => {
-      await Promise.all((['SIGINT', 'SIGTERM'] as const).map((signal) => expectStopped(t, args, signal)))
+  for (const signal of ['SIGINT', 'SIGTERM'] as const) {
+    await t.test(`all of them: ${signal}`, async (t) => {
+      const DATA_DIR = t.testdir({})
+      const silent = await Promise.all(calls.map(() => listenSilently(t)))
+      const commands = calls.map((args, n) => ({
+        args: [...args, '--yes'],
+        env: { ...BARE_ENV, DATABASE_URL: silent[n]!.url, DATA_DIR },
+      }))
+      const allWait = Promise.all(silent.map(({ called }) => called))
+      const { code, by, said } = await stopTogether('server/commands.ts', commands, { signal, allWait })
+      t.same({ code, by }, { code: null, by: signal }, said)
     })
+    await t.test(`the program with the first: ${signal}`, (t) => expectStopped(t, calls[0]!, signal))
+  }
 })
