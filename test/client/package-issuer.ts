@@ -11,9 +11,9 @@ import { attest, issueChain, issueResult, jcs, sha256 } from './issuer.ts'
 import { issueCheckpoint } from './log-issuer.ts'
 import { zipOf } from './zip.ts'
 
+/** Short, because the verifier reads each passage of it in each test that makes a verdict again. */
 export const PAGE_TEXT = `The harbour of Kelby 😀
-The harbour of Kelby was opened in 1874 by the county engineer Agnes Moor.
-It has three piers, and the longest of them is 212 metres long.`
+The harbour of Kelby was opened in 1874 by the county engineer Agnes Moor.`
 const PAGE = `<!doctype html><title>Kelby</title>${PAGE_TEXT.split('\n')
   .map((line) => `<div>${line}</div>`)
   .join('\n')}<p style="display:none">hidden</p>`

@@ -7,9 +7,11 @@ import { issueResult, KEY_ID, pubkeyHex, sha256 } from './issuer.ts'
 import { VKEY } from './log-issuer.ts'
 import { type Forgery, issuePackage } from './package-issuer.ts'
 import { listedKeys, verdict } from './replayed.ts'
+import { shareVerifier } from './shared-verifier.ts'
 import { verdictOfVerifier } from './verifier-verdict.ts'
 
 const pin = `${KEY_ID}:${pubkeyHex}`
+shareVerifier(t)
 const ofVerifier = await verdictOfVerifier()
 const ofOther = { ...verdict, methodology_version: 'retrieval-1 literal-11+gate-4' }
 const folder = t.testdir({ 'keys.json': JSON.stringify(listedKeys) })

@@ -53,7 +53,7 @@ t.test('a result that was changed', async (t) => {
   ][] = [
     [
       'its text',
-      ({ source }) => (source.normalized_text = source.normalized_text.replace('212', '213')),
+      ({ source }) => (source.normalized_text = source.normalized_text.replace('Kelby', 'Selby')),
       ['result_signed', 'page_text', 'source'],
       ['result_in_chain', 'first_result', 'verdict', 'quotes'],
       /^result_sha256: /,

@@ -12,16 +12,17 @@ import { issueResult, KEY_ID, pubkeyHex, sha256 } from './issuer.ts'
 import { issuePackage } from './package-issuer.ts'
 import { install, installClient, MAJORS, nodeOf, pack, ROOT, run } from './packing.ts'
 import { listedKeys } from './replayed.ts'
+import { shareVerifier } from './shared-verifier.ts'
 import { verdictOfVerifier } from './verifier-verdict.ts'
 
 const PACKAGE = 'workers/assessment/local'
 /** What its sources import. */
 const SOURCES = ['package.json', PACKAGE, 'workers/text', 'server/interface', 'server/errors.ts']
 const TEXT = `The harbour of Kelby \u{1F600}
-The harbour of Kelby was opened in 1874 by the county engineer Agnes Moor.
-It has three piers, and the longest of them is 212 metres long.`
+The harbour of Kelby was opened in 1874 by the county engineer Agnes Moor.`
 const pin = `${KEY_ID}:${pubkeyHex}`
 
+shareVerifier(t)
 const verifier = await loadVerifier(readVerifierFiles())
 t.teardown(() => verifier[Symbol.asyncDispose]())
 

@@ -7,12 +7,14 @@ import t from 'tap'
 import { auditPackage, withoutAuditor } from '../auditor.ts'
 import { countersign } from '../client/command-line.ts'
 import { withLists } from '../client/package-issuer.ts'
+import { shareVerifier } from '../client/shared-verifier.ts'
 import { zipOf } from '../client/zip.ts'
-import { PAGE, type Sold, startSystem } from '../system.ts'
+import { type Sold, startSystem } from '../system.ts'
 import { until } from '../until.ts'
 import { chunked, FIRST, openOrigin, SECOND } from './origin.ts'
 import { askEvidence, type Bought, buyFrom, openPackage } from './purchases.ts'
 
+shareVerifier(t)
 const origin = await openOrigin()
 const system = await startSystem({
   env: { SOURCE_CAPTURE: 'on', ASSESSMENT: 'local', VERIFIER_THREADS: '1', ...origin.env },
@@ -24,6 +26,9 @@ t.teardown(async () => {
 // Nothing is sold before the weights are loaded.
 await until(async () => ((await fetch(system.url('/readyz'))).status === 200 ? true : undefined))
 const folder = t.testdir({})
+/** Short, because the verifier reads each sentence of it for each verdict. */
+const PAGE = `<!doctype html><title>Harbour</title>
+<p>The harbour was opened in 1874. Fishing ended in 1962.</p>`
 const CLAIM = 'The harbour was opened in 1874.'
 
 origin.answers.set('/moved', [`HTTP/1.1 302 Found\r\nLocation: https://${SECOND}/page\r\nContent-Length: 0\r\n\r\n`])
@@ -32,7 +37,7 @@ origin.answers.set(
   chunked(
     'HTTP/1.1 200 OK\r\nContent-Type: text/html; charset=utf-8\r\nContent-Encoding: gzip\r\n',
     gzipSync(PAGE),
-    300,
+    40,
   ),
 )
 origin.answers.set('/plain', ['HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n\r\n', PAGE])
