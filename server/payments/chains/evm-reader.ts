@@ -17,14 +17,13 @@ import {
   slice,
 } from 'viem'
 import { atMost } from '../../db/cache-bound.ts'
-import { EVM_NETWORKS, type EvmNetwork } from '../../interface/networks.ts'
+import type { EvmNetwork } from '../../interface/networks.ts'
 import { type EvmAuthorization, hexText } from '../payload.ts'
 import type { SettlementIntent } from '../x402.ts'
+import { isSignedByContract } from './contract-signature.ts'
 import { type EvmLog, type NodeOptions, openEvmNode } from './evm-node.ts'
 import { LOOK_TIMEOUT_MS, NodeError } from './node-calls.ts'
 import type { Finding, Income } from './payment-network.ts'
-import { chainIdOf } from './signature-checks.ts'
-import { TRANSFER_TYPES } from './signed-transfer.ts'
 
 const TOKEN = parseAbi([
   'function balanceOf(address account) view returns (uint256)',
@@ -202,28 +201,7 @@ export function openEvmReader(rpcUrl: string, options: NodeOptions = {}) {
     chainId: () => client.getChainId(),
     hasCode: async (address: Address) => ((await client.getCode({ address })) ?? '0x') !== '0x',
     finality: async () => Number((await node.block('finalized')).number),
-    /** Asks a contract wallet (ERC-1271, also before it is deployed) whether it signed. */
-    async isSignedByContract(id: EvmNetwork, { signature, authorization }: EvmAuthorization): Promise<boolean> {
-      // The check below answers false for an unreachable node too, so that case is found first.
-      await client.getBlockNumber()
-      const { asset, name, version } = EVM_NETWORKS[id].usdc
-      const { from, to, value, validAfter, validBefore, nonce } = authorization
-      return client.verifyTypedData({
-        address: from,
-        signature,
-        domain: { name, version, chainId: chainIdOf(id), verifyingContract: asset },
-        types: TRANSFER_TYPES,
-        primaryType: 'TransferWithAuthorization',
-        message: {
-          from,
-          to,
-          value: BigInt(value),
-          validAfter: BigInt(validAfter),
-          validBefore: BigInt(validBefore),
-          nonce,
-        },
-      })
-    },
+    isSignedByContract: (id: EvmNetwork, payment: EvmAuthorization) => isSignedByContract(client, id, payment),
   }
 }
 export type EvmReader = ReturnType<typeof openEvmReader>
