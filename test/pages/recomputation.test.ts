@@ -20,8 +20,10 @@ const PAGES = {
 /** A browser on a busy machine needs its time for 126 MB and a model. */
 const PATIENCE = { timeout: 120_000 }
 
+const system = await startSystem({ pages: PAGES, env: { ASSESSMENT: 'local', VERIFIER_THREADS: '1' } })
+t.teardown(() => system[Symbol.asyncDispose]())
+
 t.test('the policy of /verify, and of no other page, lets WebAssembly run', async (t) => {
-  await using system = await startSystem()
   const policyOf = async (path: string) => (await fetch(system.url(path))).headers.get('content-security-policy') ?? ''
   const policy = await policyOf('/verify')
   for (const part of ["script-src 'self' 'wasm-unsafe-eval'", "worker-src 'self'", 'trusted-types recompute'])
@@ -54,8 +56,39 @@ async function recompute(page: Page): Promise<string> {
   return shown(page, '.recomputation')
 }
 
+/** What the page gives its worker, and what the worker says at last. */
+interface Run {
+  task: unknown
+  news: unknown
+}
+
+/** Runs in the page. */
+function keepRun() {
+  const kept = globalThis as typeof globalThis & { run?: Run }
+  kept.Worker = class extends Worker {
+    override postMessage(task: unknown) {
+      this.addEventListener('message', ({ data }) => {
+        kept.run = { task, news: data }
+      })
+      super.postMessage(task)
+    }
+  }
+}
+
+const keptRun = (page: Page) => page.evaluate(() => (globalThis as typeof globalThis & { run?: Run }).run)
+
+/** To make a verdict takes five seconds of the processor: until `unroute`, the worker says of the same task what it said before. */
+const replay = (page: Page, run: Run | undefined) =>
+  page.route('**/assets/verifier-worker-*.js', (route) =>
+    route.fulfill({
+      contentType: 'text/javascript',
+      body: `const { task, news } = ${JSON.stringify(run)}
+        const isSame = (given) => JSON.stringify(given) === JSON.stringify(task)
+        addEventListener('message', ({ data }) => postMessage(isSame(data) ? news : { problem: 'another task' }))`,
+    }),
+  )
+
 t.test('in a browser', { skip: noBrowser }, async (t) => {
-  await using system = await startSystem({ pages: PAGES, env: { ASSESSMENT: 'local', VERIFIER_THREADS: '1' } })
   await until(async () => ((await fetch(system.url('/readyz'))).status === 200 ? true : undefined))
   const body = { source_url: system.site.url('/bridge'), claim: 'The Arvel Bridge was opened in 1911.' }
   const order = { key: randomUUID(), body, fetch: payingFetch(), headers: { prefer: 'wait=25' } }
@@ -67,7 +100,17 @@ t.test('in a browser', { skip: noBrowser }, async (t) => {
   await using opened = await visit(await sharedBrowser(), system.url('/verify'))
   const { page, requests, complaints } = opened
 
-  await t.test('a bought verdict is made again: the same, and nothing but the verifier is fetched', async (t) => {
+  /** How many requests there were before the verifier was fetched to its end. */
+  let before = 0
+  let run: Run | undefined
+
+  await t.test('it says how far it is, and a press ends it and leaves the page as it was', async (t) => {
+    const held = Promise.withResolvers<void>()
+    // After the program and the vocabulary, before the weights.
+    await page.context().route('**/model/*.onnx', async (route) => {
+      await held.promise
+      await route.continue().catch(() => {})
+    })
     await check(page, result)
     const offer = await shown(page, '.recomputation')
     t.match(offer, new RegExp(`fetches 126 MB from ${host}`))
@@ -78,32 +121,7 @@ t.test('in a browser', { skip: noBrowser }, async (t) => {
     )
     t.same(await seriousFindings(page), [])
     await picture(page, 'recomputation-offered-1440-light')
-    t.match(
-      await recompute(page),
-      /The same\. Made again here, verdict, explanation and quotes are the\s+ones in the file\./,
-    )
-    t.same(
-      requests.filter((line) => !line.startsWith(`GET http://${host}/`)),
-      [],
-      'no other host, and nothing is sent',
-    )
-    t.same(complaints, [])
-    await page.getByText('What the verifier read').click()
-    t.same(await seriousFindings(page), [])
-    await picture(page, 'recomputation-same-1440-light')
-  })
-
-  await t.test('it says how far it is, and a press ends it and leaves the page as it was', async (t) => {
-    await using opened = await visit(await sharedBrowser(), system.url('/verify'))
-    const { page, complaints } = opened
-    const held = Promise.withResolvers<void>()
-    // After the program and the vocabulary, before the weights.
-    await page.context().route('**/model/*.onnx', async (route) => {
-      await held.promise
-      await route.continue().catch(() => {})
-    })
-    await check(page, result)
-    const before = await shown(page, '.outcome')
+    const outcome = await shown(page, '.outcome')
     await page.getByRole('button', { name: 'Recompute the verdict' }).click()
     // It is told at each hundredth, so the last news may be of a little less than there is.
     await page.locator('.advance', { hasText: /^\s*1[345]\.\d MB of 126 MB/ }).waitFor(PATIENCE)
@@ -122,9 +140,15 @@ t.test('in a browser', { skip: noBrowser }, async (t) => {
     t.equal(page.workers().length, 1)
     await page.keyboard.press('Enter')
     await page.waitForFunction(() => document.activeElement?.textContent === 'Recompute the verdict')
-    t.equal(await shown(page, '.outcome'), before, 'the page is as it was')
+    t.equal(await shown(page, '.outcome'), outcome, 'the page is as it was')
     await until(async () => (page.workers().length === 0 ? true : undefined))
     held.resolve()
+    await page.context().unroute('**/model/*.onnx')
+    before = requests.length
+  })
+
+  await t.test('a bought verdict is made again: the same, and nothing but the verifier is fetched', async (t) => {
+    await page.evaluate(keepRun)
     const said = page.evaluate(
       () =>
         new Promise<string[]>((resolve) => {
@@ -139,7 +163,11 @@ t.test('in a browser', { skip: noBrowser }, async (t) => {
           if (place) watch.observe(place, { subtree: true, childList: true, characterData: true })
         }),
     )
-    t.match(await recompute(page), /The same\./, 'and it can be begun again')
+    t.match(
+      await recompute(page),
+      /The same\. Made again here, verdict, explanation and quotes are the\s+ones in the file\./,
+      'and it can be begun again',
+    )
     const lines = await said
     for (const part of [/^126 MB of 126 MB$/, /^0 of \d passages read$/, /^(\d) of \1 passages read$/])
       t.ok(
@@ -147,10 +175,21 @@ t.test('in a browser', { skip: noBrowser }, async (t) => {
         `${part} in ${[...new Set(lines)].join()}`,
       )
     t.equal(await page.getByRole('button', { name: 'Cancel' }).count(), 0)
+    t.same(
+      requests.filter((line) => !line.startsWith(`GET http://${host}/`)),
+      [],
+      'no other host, and nothing is sent',
+    )
     t.same(complaints, [])
+    await page.getByText('What the verifier read').click()
+    t.same(await seriousFindings(page), [])
+    await picture(page, 'recomputation-same-1440-light')
+    run = await keptRun(page)
+    t.match(run, { news: { assessments: [{ claim_support: 'supports' }] } })
   })
 
   await t.test('a changed verdict: the file is told to be changed first, then what differs', async (t) => {
+    await replay(page, run)
     await check(page, { ...result, claim_support: 'contradicts' })
     const whole = await shown(page, '.outcome')
     t.ok(whole.indexOf('Not genuine') < whole.indexOf(VERDICT_WORDS.contradicts), 'before any verdict')
@@ -170,6 +209,7 @@ t.test('in a browser', { skip: noBrowser }, async (t) => {
     t.same(await seriousFindings(page), [])
     await picture(page, 'recomputation-differs-360-dark')
     await page.setViewportSize({ width: 1440, height: 900 })
+    await page.unroute('**/assets/verifier-worker-*.js')
   })
 
   await t.test('a signed verdict that differs: the head says so, what it means, and what to do', async (t) => {
@@ -180,6 +220,7 @@ t.test('in a browser', { skip: noBrowser }, async (t) => {
     })
     await using opened = await visit(await sharedBrowser(), system.url('/verify'))
     const { page, complaints } = opened
+    await replay(page, run)
     await page.click('.pins > summary')
     await page.fill('#pins', `${KEY_ID}:${pubkeyHex}`)
     await page.locator('#pins').blur()
@@ -256,7 +297,7 @@ t.test('in a browser', { skip: noBrowser }, async (t) => {
   })
 
   await t.test('the weights are fetched once, and not for other weights', async (t) => {
-    const fetched = requests.filter((line) => line.includes(`${settings.weights_sha256}.onnx`))
+    const fetched = requests.slice(before).filter((line) => line.includes(`${settings.weights_sha256}.onnx`))
     t.equal(fetched.length, 1, 'the browser keeps them')
     const other = result.methodology_version.replace('+ed47a71c255aed0a', '+0000000000000000')
     await check(page, { ...result, methodology_version: other })
