@@ -26,6 +26,7 @@ import {
 } from '../browser.ts'
 import { openScriptedFacilitator, startSystem } from '../system.ts'
 import { faultsOfCard } from './card.ts'
+import { findRoom } from './screens.ts'
 
 const system = await startSystem()
 t.teardown(() => system[Symbol.asyncDispose]())
@@ -332,18 +333,14 @@ t.test('search and try-it of the reference', { skip: noBrowser }, async (t) => {
   await page.fill('#idempotency-key', 'a-key-of-my-own-1')
   t.equal(await keyOf(send), 'a-key-of-my-own-1')
   t.same(await seriousFindings(page), [])
-  for (const { name } of catalog) {
-    await page.goto(system.url(`/docs/${name}`))
-    const screens = await page.evaluate(() => document.documentElement.scrollHeight / 900)
-    t.ok(screens <= 12, `${name}: ${screens} screens`)
-    const hidden = await page.evaluate(() => {
-      const body = document.querySelector<HTMLTextAreaElement>('.try-call textarea')
-      return body === null ? 0 : body.scrollHeight - body.clientHeight
-    })
-    t.ok(hidden <= 0, `${name}: ${hidden} pixels of the body are out of view`)
+  const paths = ['/docs', ...catalog.map(({ name }) => `/docs/${name}`)]
+  const rooms = await findRoom(browser, system.service.address, paths, { width: 1440, height: 900 })
+  for (const { path, screens, hidden } of rooms) {
+    t.ok(screens <= 12, `${path}: ${screens} screens`)
+    t.ok((hidden ?? 0) <= 0, `${path}: ${hidden} pixels of the body are out of view`)
   }
-  await page.goto(system.url('/docs'))
-  t.ok((await page.evaluate(() => document.documentElement.scrollHeight / 900)) <= 12)
+  const forms = rooms.filter(({ hidden }) => hidden !== null)
+  t.ok(rooms.length === paths.length && forms.length > 10, `${forms.length} pages with a body to send`)
 })
 
 t.test('the index of the search has the words of each section, and is not heavier than a page', async (t) => {
@@ -379,14 +376,12 @@ t.test(
   { skip: noBrowser },
   async (t) => {
     const browser = await sharedBrowser()
-    await using opened = await visit(browser, system.url('/docs'), { viewport: { width: 360, height: 740 } })
-    const { page } = opened
+    const narrow = { width: 360, height: 740 }
     const documents = await findDocuments()
-    for (const path of ['/docs', '/docs/errors', ...catalog.map(({ name }) => `/docs/${name}`), ...documents.keys()]) {
-      await page.goto(system.url(path))
-      const screens = await page.evaluate(() => document.documentElement.scrollHeight / 740)
-      t.ok(screens <= 12, `${path}: ${screens} screens`)
-    }
+    const paths = ['/docs', '/docs/errors', ...catalog.map(({ name }) => `/docs/${name}`), ...documents.keys()]
+    const rooms = await findRoom(browser, system.service.address, paths, narrow)
+    t.equal(rooms.length, paths.length)
+    for (const { path, screens } of rooms) t.ok(screens <= 12, `${path}: ${screens} screens`)
 
     for (const [path, { markup }] of documents) {
       const [, links = ''] = /<nav class="tables".*?<ul>(.*?)<\/ul>/s.exec(markup) ?? []
@@ -399,7 +394,8 @@ t.test(
           )
         }
     }
-    await page.goto(system.url('/guide/accuracy'))
+    await using opened = await visit(browser, system.url('/guide/accuracy'), { viewport: narrow })
+    const { page } = opened
     t.match(await shown(page, 'summary:has-text("Verdicts, local")'), /^Verdicts, local \d+ tables$/)
     t.equal(await page.locator('.document table:visible').count(), 0, 'every chapter is folded')
     await page.getByRole('navigation', { name: 'Tables on this page' }).getByRole('link', { name: 'The sets' }).click()
@@ -513,9 +509,6 @@ t.test('in a browser', { skip: noBrowser }, async (t) => {
     await inspect(t, browser, system.url('/'), 'front'),
     /Check the sources that your AI agent cites[\s\S]*A result looks like this[\s\S]*As an agent[\s\S]*What it costs[\s\S]*Proof/,
   )
-  await using front = await visit(browser, system.url('/'))
-  const example = await (await fetch(system.url('/example-result.json'))).json()
-  t.same(await faultsOfCard(front.page, example, { isExample: true }), [])
   t.match(
     await inspect(t, browser, system.url('/pricing'), 'pricing'),
     /Free[\s\S]*1 active lease[\s\S]*on Base Sepolia \(test money\)|on Base Sepolia \(test money\)[\s\S]*1 active lease/,
@@ -539,9 +532,11 @@ t.test('in a browser', { skip: noBrowser }, async (t) => {
   await picture(operation.page, 'docs-operation-360-dark')
   t.match(await inspect(t, browser, system.url('/guide/buying'), 'guide-buying'), /How much at once/)
 
-  await t.test('code is copied, and the keyboard reaches everything', async (t) => {
+  await t.test('the card of the front page, code is copied, and the keyboard reaches everything', async (t) => {
     await using opened = await visit(browser, system.url('/'), { permissions: ['clipboard-read', 'clipboard-write'] })
     const { page } = opened
+    const example = await (await fetch(system.url('/example-result.json'))).json()
+    t.same(await faultsOfCard(page, example, { isExample: true }), [])
     await page.keyboard.press('Tab')
     t.equal(await page.evaluate(() => document.activeElement?.textContent), 'To the content')
     await page.getByRole('button', { name: 'Copy: Claude Code' }).click()
