@@ -3,6 +3,7 @@
 // published checkpoint lacks the cosignature of a witness that is away or refuses, and nothing stops.
 import { verify } from 'node:crypto'
 import { z } from 'zod'
+import { readBody } from '../../client/bytes.ts'
 import { every } from '../db/interval.ts'
 import { type Database, nothing, sql } from '../db/pool.ts'
 import type { Logger } from '../telemetry.ts'
@@ -145,14 +146,7 @@ const MAX_ANSWER_BYTES = 16_384
 
 /** The answer's body as text. Throws when it is longer than MAX_ANSWER_BYTES. */
 async function readShort(answer: Response): Promise<string> {
-  const chunks: Uint8Array[] = []
-  let bytes = 0
-  for await (const chunk of answer.body ?? []) {
-    bytes += chunk.length
-    if (bytes > MAX_ANSWER_BYTES) throw new Error(`its answer is longer than ${MAX_ANSWER_BYTES} bytes`)
-    chunks.push(chunk)
-  }
-  return Buffer.concat(chunks).toString('utf8')
+  return Buffer.from(await readBody(answer, MAX_ANSWER_BYTES)).toString('utf8')
 }
 
 /** The line of the answer that is signed by the configured key. Lines by unknown keys are skipped. */

@@ -7,6 +7,7 @@ import { deriveKey } from '../../server/receipts/keys.ts'
 import { readWitnesses } from '../../server/receipts/witness-list.ts'
 import { findPublished, openWitnessing } from '../../server/receipts/witnessing.ts'
 import { openLog } from '../../server/telemetry.ts'
+import { keptOfOctets } from '../octets.ts'
 import { startSystem } from '../system.ts'
 import { ORIGIN, openTestLog, type TestLog } from './log.ts'
 import { openScriptedWitness, type ScriptedWitness } from './scripted-witness.ts'
@@ -138,6 +139,14 @@ t.test('the cosignature of a witness that fails is missing, and nothing stops', 
   witnesses[0].misbehave(null)
   await log.append(1)
   t.equal(await witnessing.runOnce(), 2, 'and is back as soon as it answers')
+})
+
+t.test('of an answer that arrives octet by octet, no piece is kept', async (t) => {
+  await using set = await openWitnessed(['witness.test/one'])
+  await set.log.append(3)
+  const kept = await keptOfOctets(16_000, () => set.witnessing.runOnce())
+  t.ok(kept < 1000, `${kept} pieces are kept`)
+  t.equal(set.logged.filter(({ event }) => event === 'witness_failed').length, 1)
 })
 
 t.test('an unmoved head keeps the cosignatures it has', async (t) => {

@@ -1,5 +1,6 @@
 // What goes wrong with a model's server: how it is told from what a stranger's text causes, and what is said of it, to operators
 // and in the log.
+import { readBody } from '../../../client/bytes.ts'
 import { AppError, causeCode } from '../../../server/errors.ts'
 import { UnusableAnswerError } from './answer.ts'
 import { AssessorBusyError } from './circuit.ts'
@@ -118,14 +119,8 @@ export function withoutKey(problem: string, key: string): string {
 /** A fetch that reads the whole reply, and fails where it is too long, so that no server can fill the memory. */
 export const boundedFetch: typeof fetch = async (input, init) => {
   const reply = await fetch(input, init)
-  const parts: Uint8Array[] = []
-  let bytes = 0
-  for await (const part of reply.body ?? []) {
-    bytes += part.byteLength
-    if (bytes > LONGEST_REPLY_BYTES) throw new RangeError('the reply is too long')
-    parts.push(part)
-  }
-  return new Response(bytes > 0 ? Buffer.concat(parts) : null, reply)
+  const bytes = await readBody(reply, LONGEST_REPLY_BYTES)
+  return new Response(bytes.length > 0 ? bytes : null, reply)
 }
 
 /** A missing or wrong key, no money, no permission, an unknown model. */
