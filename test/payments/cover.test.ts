@@ -1,5 +1,7 @@
 // The cover of a payer: how many verifications its balance pays for.
 import { setTimeout as pause } from 'node:timers/promises'
+import { AccountRole, type Address, generateKeyPairSigner } from '@solana/kit'
+import { AccountState } from '@solana-program/token'
 import t from 'tap'
 import { buildCovers } from '../../server/payments/cover.ts'
 import { openLiveFacilitator } from '../../server/payments/facilitators/live-setup.ts'
@@ -8,6 +10,7 @@ import type { Facilitator } from '../../server/payments/x402.ts'
 import { openLog } from '../../server/telemetry.ts'
 import { openEvmHarness, PRICE, type Purchase } from './evm-harness.ts'
 import { openSolanaHarness } from './solana-harness.ts'
+import { makeTransaction } from './solana-payment.ts'
 
 const RESOURCE = { url: 'https://shop.example/', description: 'A test', assessment: 'literal' } as const
 const harness = await openEvmHarness()
@@ -80,6 +83,48 @@ t.test('on Solana: the balance of the paying token account', async (t) => {
   solana.rpc.shut = true
   t.equal(await facilitator.cover(await offerOf(facilitator, await solana.order())), 0)
   solana.rpc.shut = false
+})
+
+t.test('on Solana: only what the payer may spend covers', async (t) => {
+  await using solana = await openSolanaHarness()
+  const { facilitator } = solana.system.service.work
+  const order = await offerOf(facilitator, await solana.order())
+  /** The cover of a payment from the account of another owner. */
+  async function coverFrom(fund: (owner: Address, payer: Address) => Promise<void>) {
+    const owner = (await generateKeyPairSigner()).address
+    const source = await solana.ledger.accountOf(owner)
+    const { transaction, payer } = await makeTransaction({
+      change: ({ transfer, memo }) => [
+        { ...transfer, accounts: transfer.accounts?.with(0, { address: source, role: AccountRole.WRITABLE }) ?? [] },
+        memo,
+      ],
+    })
+    await fund(owner, payer)
+    return facilitator.cover({ ...order, payload: { ...order.payload, payload: { transaction } } })
+  }
+  const { fund } = solana.ledger
+  t.equal(await coverFrom((owner) => fund(owner, 10n * PRICE)), 0, 'an account of another')
+  t.equal(
+    await coverFrom((owner, payer) => fund(owner, 10n * PRICE, { owner: payer })),
+    10,
+    'a second one of the payer',
+  )
+  for (const delegatedAmount of [3n * PRICE, 30n * PRICE])
+    t.equal(
+      await coverFrom((owner, delegate) => fund(owner, 10n * PRICE, { delegate, delegatedAmount })),
+      Math.min(10, Number(delegatedAmount / PRICE)),
+      'what the payer may spend of it',
+    )
+  const stranger = (await generateKeyPairSigner()).address
+  const delegation = { delegate: stranger, delegatedAmount: 10n * PRICE }
+  t.equal(await coverFrom((owner) => fund(owner, 10n * PRICE, delegation)), 0, 'what a stranger may spend of it')
+  const frozen = { state: AccountState.Frozen }
+  t.equal(await coverFrom((owner, payer) => fund(owner, 10n * PRICE, { owner: payer, ...frozen })), 0, 'a frozen one')
+  t.equal(
+    await coverFrom((owner, payer) => fund(owner, 10n * PRICE, { owner: payer }, stranger)),
+    0,
+    'one that another program wrote',
+  )
 })
 
 t.test('offline no money moves, and no balance limits', async (t) => {

@@ -6,6 +6,7 @@ import { createServer, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { json } from 'node:stream/consumers'
 import { getBase58Decoder, getBase58Encoder } from '@solana/kit'
+import { TOKEN_PROGRAM_ADDRESS } from '@solana-program/token'
 import t from 'tap'
 import { encodeAbiParameters, encodeEventTopics, type Hex, parseAbi } from 'viem'
 import { SOLANA_DEVNET } from '../../server/interface/networks.ts'
@@ -80,6 +81,7 @@ const chains = [
   {
     about: 'EVM',
     node: evmNode,
+    balance: 1n,
     balanceOf: () => evmReader.balance(evm.usage.token, evm.usage.from),
     endless: () => hasty.evm.balance(evm.usage.token, evm.usage.from),
     look: () => evmReader.findSettlement(evm.usage, intent),
@@ -88,14 +90,15 @@ const chains = [
   {
     about: 'Solana',
     node: solanaNode,
-    balanceOf: () => solanaNetwork.balanceOf(TERMS.payTo),
-    endless: () => hasty.solana.balanceOf(TERMS.payTo),
+    balance: 70_000n,
+    balanceOf: () => solanaNetwork.balanceOf(solana.account),
+    endless: () => hasty.solana.balanceOf(solana.account),
     look: () => solanaNetwork.findSettlement(offer, intent),
     named: () => solanaNetwork.findSettlement(offer, { ...intent, transaction: solana.signature }),
   },
 ]
 
-for (const { about, node, balanceOf, endless, look, named } of chains) {
+for (const { about, node, balance, balanceOf, endless, look, named } of chains) {
   const during = async (answer: typeof node.answer, run: () => Promise<unknown>) => {
     node.answer = answer
     await run()
@@ -103,7 +106,7 @@ for (const { about, node, balanceOf, endless, look, named } of chains) {
   }
 
   t.test(`${about}: what is right is found`, async (t) => {
-    t.type(await balanceOf(), 'bigint')
+    t.equal(await balanceOf(), balance)
     t.match(await look(), { kind: 'paid' })
     t.match(await named(), { kind: 'paid' })
   })
@@ -270,24 +273,26 @@ function buildEvm() {
 }
 
 async function buildSolana() {
-  const { transaction, source } = await makeTransaction()
+  const { transaction, source, payer } = await makeTransaction()
   const payload = { x402Version: 2, accepted: TERMS, payload: { transaction } } as unknown as PaymentPayload
   const signature = getBase58Decoder().decode(randomBytes(64))
   const data = Buffer.alloc(165)
   data.set(getBase58Encoder().encode(MINT))
+  data.set(getBase58Encoder().encode(payer), 32)
   data.writeBigUInt64LE(70_000n, 64)
+  data[108] = 1
   const context = { slot: 900, apiVersion: '2.0.0' }
   const common = {
     getSlot: 900,
     getBlockTime: AT + 600,
     isBlockhashValid: { context, value: false },
-    getAccountInfo: { context, value: { data: [data.toString('base64'), 'base64'] } },
+    getAccountInfo: { context, value: { owner: TOKEN_PROGRAM_ADDRESS, data: [data.toString('base64'), 'base64'] } },
   }
   const balance = (amount: string) => [{ mint: MINT, owner: TERMS.payTo, uiTokenAmount: { amount } }]
   return {
     payload,
     signature,
-    source,
+    account: `${source} ${payer}`,
     results: {
       ...common,
       getSignaturesForAddress: [{ signature, err: null, memo: `[36] ${TERMS.extra.memo}`, blockTime: AT }],

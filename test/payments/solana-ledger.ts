@@ -28,6 +28,7 @@ import {
   getTokenDecoder,
   getTokenEncoder,
   TOKEN_PROGRAM_ADDRESS,
+  type TokenArgs,
 } from '@solana-program/token'
 import { FailedTransactionMetadata, LiteSVM } from 'litesvm'
 
@@ -65,14 +66,14 @@ export async function openSolanaLedger() {
     clock.unixTimestamp = BigInt(unixSeconds)
     svm.setClock(clock)
   }
-  function put(at: Address, data: Uint8Array) {
+  function put(at: Address, data: Uint8Array, programAddress: Address = TOKEN_PROGRAM_ADDRESS) {
     const space = BigInt(data.length)
     svm.setAccount({
       address: at,
       data,
       executable: false,
       lamports: 10_000_000n,
-      programAddress: TOKEN_PROGRAM_ADDRESS,
+      programAddress,
       space,
     })
   }
@@ -197,16 +198,20 @@ export async function openSolanaLedger() {
     calls,
     setTime,
     accountOf,
-    /** Makes the token account of an owner, with this balance. */
-    async fund(owner: Address, amount: bigint) {
-      const rest = {
+    /** Makes the token account of an owner, with this balance. @param program whose account it is */
+    async fund(owner: Address, amount: bigint, changes: Partial<TokenArgs> = {}, program?: Address) {
+      const account: TokenArgs = {
+        mint: MINT,
+        owner,
+        amount,
         delegate: null,
         state: AccountState.Initialized,
         isNative: null,
         delegatedAmount: 0n,
         closeAuthority: null,
+        ...changes,
       }
-      put(await accountOf(owner), new Uint8Array(getTokenEncoder().encode({ mint: MINT, owner, amount, ...rest })))
+      put(await accountOf(owner), new Uint8Array(getTokenEncoder().encode(account)), program)
     },
     async balanceOf(owner: Address): Promise<bigint> {
       const account = svm.getAccount(await accountOf(owner))

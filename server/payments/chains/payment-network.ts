@@ -55,9 +55,9 @@ export interface PaymentNetwork {
    * Throws AppError `payment_invalid`, `provider_unavailable`.
    */
   consult(offer: OfferedPayment, proved: boolean): Promise<boolean>
-  /** The account from which this payment is made. */
+  /** The account from which this payment is made, and by whom if that is not its owner alone. */
   accountOf(offer: OfferedPayment): string
-  /** USDC in the account, in atomic units. Throws if the chain cannot be read. */
+  /** USDC that this payer may spend of the account, in atomic units. Throws if the chain cannot be read. */
   balanceOf(account: string): Promise<bigint>
   /** Height of the chain. Throws if it cannot be read. */
   height(): Promise<number>

@@ -21,9 +21,9 @@ const landed = z.object({
 })
 export type Landed = z.output<typeof landed>
 /** A wallet has no data, and a payer may name one as the account of its tokens. */
-const account = z.object({ value: z.object({ data: z.tuple([base64, encoding]) }).nullable() })
+const account = z.object({ value: z.object({ owner: base58, data: z.tuple([base64, encoding]) }).nullable() })
 
-const TOKEN_ACCOUNT_BYTES = 165
+export const TOKEN_ACCOUNT_BYTES = 165
 
 /** Where in a list of transactions to read, and at least at which slot. */
 interface Range {
@@ -51,11 +51,11 @@ export function openSolanaNode(url: string, timeoutMs?: number) {
       const options = { commitment, encoding: 'base64', maxSupportedTransactionVersion: 0 }
       return ask('getTransaction', [id, options], landed.nullable(), signal)
     },
-    /** The first bytes of the data of an account, or null. A payer chose the account, which may hold 10 MB. */
+    /** The first bytes of the data of an account, with the program that wrote them, or null. A payer chose the account, which may hold 10 MB. */
     account: async (at: string) => {
       const options = { encoding: 'base64', dataSlice: { offset: 0, length: TOKEN_ACCOUNT_BYTES } }
       const { value } = await ask('getAccountInfo', [at, options], account)
-      return value && Buffer.from(value.data[0], 'base64')
+      return value && { program: value.owner, data: Buffer.from(value.data[0], 'base64') }
     },
     genesisHash: () => ask('getGenesisHash', [], base58),
   }

@@ -12,12 +12,13 @@ import { type Inspection, inspect } from '../startup-checks.ts'
 import { MAX_TIMEOUT_SECONDS, type OfferedPayment, type PaymentRequirements, type SettlementIntent } from '../x402.ts'
 import { LOOK_TIMEOUT_MS, NodeError } from './node-calls.ts'
 import type { Audit, Finding, PaymentNetwork } from './payment-network.ts'
-import { type Depth, type Landed, openSolanaNode, type SolanaNode } from './solana-node.ts'
+import { type Depth, type Landed, openSolanaNode, type SolanaNode, TOKEN_ACCOUNT_BYTES } from './solana-node.ts'
 import {
   decodePayment,
   isSignedByPayer,
   readSolanaTransaction,
   type SolanaPayment,
+  TOKEN_PROGRAM,
   tokenAccountOf,
 } from './solana-transaction.ts'
 
@@ -101,8 +102,14 @@ export async function openSolanaNetwork(options: SolanaNetworkOptions): Promise<
       if ((await chain.isValid(blockhash, 'confirmed').catch(() => true)) === false) refuse('its blockhash has expired')
       return proved
     },
-    accountOf: ({ payload }) => readSolanaTransaction(payload.payload).source,
-    balanceOf: (source) => chain.balance(source, asset),
+    accountOf({ payload }) {
+      const { source, payer } = readSolanaTransaction(payload.payload)
+      return `${source} ${payer}`
+    },
+    balanceOf(account) {
+      const [source = '', payer = ''] = account.split(' ')
+      return chain.balance({ source, payer }, asset)
+    },
     height: () => chain.slot('confirmed'),
     findSettlement: (offer, intent) => chain.findSettlement(offer, intent),
     readTransactionId,
@@ -262,12 +269,10 @@ function openSolanaReader(node: SolanaNode, ours: { owner: string; account: stri
     return { agrees: paid === (entry.outcome === 'settled'), logIndex: paid ? found.logIndex : null }
   }
 
-  /** The balance of a token account of this mint; 0 if there is no such account. */
-  async function balance(at: string, mint: string): Promise<bigint> {
-    const data = await node.account(at)
-    if (!data) return 0n
-    const isOfMint = data.length >= 72 && data.subarray(0, 32).equals(Buffer.from(getBase58Encoder().encode(mint)))
-    return isOfMint ? data.readBigUInt64LE(64) : 0n
+  /** What the payer may spend of a token account of this mint; 0 if there is no such account. */
+  async function balance({ source, payer }: Record<'source' | 'payer', string>, mint: string): Promise<bigint> {
+    const account = await node.account(source)
+    return account?.program === TOKEN_PROGRAM ? spendable(account.data, { mint, payer }) : 0n
   }
 
   return {
@@ -281,6 +286,24 @@ function openSolanaReader(node: SolanaNode, ours: { owner: string; account: stri
   }
 }
 type SolanaReader = ReturnType<typeof openSolanaReader>
+
+/**
+ * The payer chose the account, and its transaction may name that of another. So it counts only for its owner, and for a delegate up to
+ * what the owner allowed; nothing of a frozen account can be spent. @param data a token account
+ */
+function spendable(data: Buffer, { mint, payer }: { mint: string; payer: string }): bigint {
+  if (data.length < TOKEN_ACCOUNT_BYTES) return 0n
+  const isAt = (offset: number, account: string) =>
+    data.subarray(offset, offset + 32).equals(Buffer.from(getBase58Encoder().encode(account)))
+  if (!isAt(0, mint) || data[108] !== INITIALIZED) return 0n
+  const balance = data.readBigUInt64LE(64)
+  if (isAt(32, payer)) return balance
+  if (data.readUInt32LE(72) !== 1 || !isAt(76, payer)) return 0n
+  const allowed = data.readBigUInt64LE(121)
+  if (allowed < balance) return allowed
+  return balance
+}
+const INITIALIZED = 1
 
 /** Null for a transaction of another form: those of other senders must not end the search. */
 function readLanded(base64: string): SolanaPayment | null {
