@@ -21,6 +21,7 @@ export interface RunOptions {
   typed?: string
 }
 
+/** What a run has of its own. */
 interface Own {
   env: Record<string, string>
   stdin: PassThrough
@@ -49,9 +50,14 @@ export async function runHere(
     if (typed === '\u0004') stdin.end()
     else stdin.write(typed)
   })
-  const code = await running.run({ env: { ...env }, stdin, stdout: collector(out), stderr }, () => main([...args]))
+  const code = await within({ env: { ...env }, stdin, stdout: collector(out), stderr }, () => main([...args]))
   const bytes = Buffer.concat(out)
   return { code, stdout: bytes.toString(), stderr: Buffer.concat(notes).toString(), bytes }
+}
+
+/** Calls it as the command of this run does. What is written to its standard input belongs here: listeners run where it is written. */
+export function within<T>(own: Own, call: () => T): T {
+  return running.run(own, call)
 }
 
 function collector(chunks: Buffer[], heard: (text: string) => void = () => {}): Writable {

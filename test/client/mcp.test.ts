@@ -5,16 +5,12 @@ import { once } from 'node:events'
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
-import { Client, type VersionNegotiationOptions } from '@modelcontextprotocol/client'
-import { StdioClientTransport } from '@modelcontextprotocol/client/stdio'
-import { Client as ClientV1 } from '@modelcontextprotocol/sdk/client/index.js'
-import { StdioClientTransport as TransportV1 } from '@modelcontextprotocol/sdk/client/stdio.js'
-import { ElicitRequestSchema } from '@modelcontextprotocol/sdk/types.js'
 import t, { type Test } from 'tap'
 import { BARE_ENV } from '../children.ts'
 import { register } from '../quotes/harness.ts'
 import { type Hook, openMarket } from './buy-harness.ts'
 import { countersign } from './command-line.ts'
+import { type Host, heard, KINDS, type Kind, openHere, openProgram, type Person } from './mcp-hosts.ts'
 
 const CLI = join(import.meta.dirname, '../../client/cli.ts')
 const market = await openMarket(t)
@@ -26,98 +22,27 @@ t.beforeEach(() => {
 const account = await register(system, 'pro')
 writeFileSync(path('key.txt'), account.key, { mode: 0o600 })
 
-interface Result {
-  content: { type: string; text: string }[]
-  structuredContent: Record<string, never>
-  isError?: boolean
-}
-
-interface Host {
-  list(): Promise<{ name: string; annotations?: object }[]>
-  call(name: string, args: Record<string, unknown>): Promise<Result>
-  kill(): void
-  close(): Promise<void>
-}
-
-/** What a person answers, each time; null: the host cannot ask. */
-type Person = ((message: string) => 'accept' | 'decline') | null
-
-const INFO = { name: 'a-host', version: '1.0.0' }
-/** Everything that any of the servers has written, of both streams as far as the clients show them. */
-let heard = ''
-
 const PAYING = ['--wallet', path('wallet.key'), '--budget', '9.00', '--journal', path('mcp')]
-const parameters = (args: string[]) => ({
-  command: process.execPath,
-  args: [CLI, 'mcp', '--service', gateway.baseUrl, ...args],
-  env: { ...BARE_ENV } as Record<string, string>,
-  stderr: 'pipe' as const,
-})
+const asking = (args: string[]) => ['--service', gateway.baseUrl, ...args]
 
-async function openV1(args: string[], person: Person = null): Promise<Host> {
-  const client = new ClientV1(INFO, { capabilities: person ? { elicitation: {} } : {} })
-  if (person)
-    client.setRequestHandler(ElicitRequestSchema, ({ params }) => ({
-      action: person(params.message),
-      content: { pay: true },
-    }))
-  const transport = new TransportV1(parameters(args))
-  transport.stderr?.on('data', (chunk) => (heard += chunk))
-  await client.connect(transport)
-  return {
-    list: async () => (await client.listTools()).tools,
-    async call(name, given) {
-      const result = (await client.callTool({ name, arguments: given })) as unknown as Result
-      heard += JSON.stringify(result)
-      return result
-    },
-    kill: () => void process.kill(transport.pid ?? 0, 'SIGKILL'),
-    close: () => client.close(),
-  }
-}
-
-function openV2(mode: VersionNegotiationOptions['mode']) {
-  return async (args: string[], person: Person = null): Promise<Host> => {
-    const capabilities = person ? { elicitation: { form: {} } } : {}
-    const client = new Client(INFO, { versionNegotiation: { mode }, capabilities })
-    if (person)
-      client.setRequestHandler('elicitation/create', ({ params }) => ({
-        action: person(params.message),
-        content: { pay: true },
-      }))
-    const transport = new StdioClientTransport(parameters(args))
-    transport.stderr?.on('data', (chunk) => (heard += chunk))
-    await client.connect(transport)
-    return {
-      list: async () => (await client.listTools()).tools,
-      async call(name, given) {
-        const result = (await client.callTool({ name, arguments: given })) as unknown as Result
-        heard += JSON.stringify(result)
-        return result
-      },
-      kill: () => void process.kill(transport.pid ?? 0, 'SIGKILL'),
-      close: () => client.close(),
-    }
-  }
-}
-
-const HOSTS: Record<string, (args: string[], person?: Person) => Promise<Host>> = {
-  'SDK 1': openV1,
-  'SDK 2, legacy': openV2('legacy'),
-  'SDK 2, auto': openV2('auto'),
-  'SDK 2, pinned': openV2({ pin: '2026-07-28' }),
-}
-
-async function open(t: Test, args: string[], person: Person = null, kind = 'SDK 1'): Promise<Host> {
-  const host = await HOSTS[kind]!(args, person)
+/** With a server in this process. */
+async function open(t: Test, args: string[], person: Person = null, kind: Kind = 'SDK 1'): Promise<Host> {
+  const host = await openHere(asking(args), person, kind)
   t.teardown(() => host.close())
   return host
 }
 
-for (const kind of Object.keys(HOSTS))
+/** With a program as its server. */
+async function openApart(t: Test, args: string[], person: Person = null, kind: Kind = 'SDK 1'): Promise<Host> {
+  const host = await openProgram(asking(args), person, kind)
+  t.teardown(() => host.close())
+  return host
+}
+
+for (const kind of KINDS)
   t.test(kind, async (t) => {
     const before = await settled()
-    const host = await open(t, PAYING, null, kind)
+    const host = await openApart(t, PAYING, null, kind)
     const tools = await host.list()
     t.same(
       tools.map(({ name }) => name),
@@ -148,7 +73,8 @@ for (const kind of Object.keys(HOSTS))
       asked.push(message)
       return 'accept'
     }
-    const yes = await open(t, PAYING, person, kind)
+    // A person is asked over the streams of a program by one of them.
+    const yes = await (kind === 'SDK 1' ? openApart : open)(t, PAYING, person, kind)
     const no = await open(t, PAYING, () => 'decline', kind)
     const other = { ...question, claim: `Three piers, asks ${kind}.` }
     t.match(await no.call('verify_source', other), {
@@ -182,7 +108,7 @@ t.test('the budget holds under parallel calls', async (t) => {
   t.equal(await settled(), before + 2)
 
   const file = [...args.with(3, '0.10').with(5, path('shared')), '--budget-file', path('shared.jsonl')]
-  const hosts = [await open(t, file), await open(t, file, null, 'SDK 2, auto')]
+  const hosts = [await openApart(t, file), await openApart(t, file, null, 'SDK 2, auto')]
   const both = await Promise.all(
     claims.map(({ source_url, claim }, n) =>
       hosts[n % 2]!.call('verify_source', { source_url, claim: `${claim} In two processes.` }),
@@ -203,7 +129,7 @@ t.test('kill -9 at the payment, and a new process: paid once, and counted once',
   const file = [...args, '--budget-file', path('killed.jsonl')]
   const question = { source_url: page, claim: 'Three piers, after a kill.' }
   for (const point of ['before', 'after'] as const) {
-    const host = await HOSTS['SDK 1']!(file)
+    const host = await openProgram(asking(file), null, 'SDK 1')
     gateway.hook = async (request, forward) => {
       if (request.isPaid && point === 'before') host.kill()
       const answer = point === 'after' || !request.isPaid ? await forward() : null
@@ -215,7 +141,7 @@ t.test('kill -9 at the payment, and a new process: paid once, and counted once',
     await host.close()
   }
   gateway.hook = plain
-  const host = await open(t, file)
+  const host = await openApart(t, file)
   t.match(await host.call('verify_source', question), { structuredContent: { verified: true } })
   const other = await host.call('verify_source', { ...question, claim: 'Three piers, once more.' })
   t.match(other, { isError: true, content: [{ text: /^over_budget/ }] })
@@ -312,7 +238,8 @@ t.test('wrong usage, and the wallet in no output', async (t) => {
   const host = await open(t, PAYING)
   t.match(await host.call('verify_source', { source_url: 'ftp://x', claim: 'x' }), { isError: true })
   t.match(await host.call('verify_source', { source_url: page, claim: 'x', max_age_seconds: 'old' }), { isError: true })
-  t.ok(heard.length > 1000)
-  t.notMatch(heard, secret.slice(2))
+  const words = heard.join('')
+  t.ok(words.length > 1000)
+  t.notMatch(words, secret.slice(2))
   t.notMatch(readFileSync(path('mcp/keys.jsonl'), 'utf8'), secret.slice(2))
 })
