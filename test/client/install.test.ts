@@ -119,6 +119,13 @@ const PRINTED = [
   /^\{ status: 'completed' \}$/m,
   /^\{ ?\n? *name: 'Citation',\s+score: 0\.5,/,
 ]
+/** Runs the snippets one after another in one process, in which each finds its own service. */
+const ALL = `for (const [i, service] of process.argv.slice(2).entries()) {
+  console.log('snippet ' + i)
+  process.env.BASE_URL = service
+  await import('./snippet' + i + '.js')
+}
+`
 /** Snippets that buy. */
 const BUYING = [3, 6, 8]
 
@@ -171,23 +178,29 @@ void verifySourceTool({ service: 'https://service.example' })`
     const { code, stdout } = await compile(project, types, names)
     t.equal(code, 0, stdout)
     writeFileSync(join(project, 'result.json'), JSON.stringify(issueResult()))
+    writeFileSync(join(project, 'out/all.mjs'), ALL)
     for (const major of MAJORS) {
       const node = await nodeOf(major)
       if (node === null) {
         t.pass(`Node ${major}`, { skip: 'it is not there, and the registry of packages cannot be reached' })
         continue
       }
-      for (const [i, printed] of PRINTED.entries()) {
+      const services: string[] = []
+      for (const i of PRINTED.keys()) {
         const script = [
           ...(BUYING.includes(i) ? [askForPayment(), askForPayment(), complete()] : []),
           ...(i === 4 ? [answer({ api_key: 'ctk_' }, 201), answer({ lease: { lease_id: 'lease-1' } }, 201)] : []),
           ...(i === 4 ? [answer({}), answer({}, 201), answer({ used: { receipts_today: 1 } })] : []),
         ]
-        const { baseUrl } = await play(t, ...script)
-        const ran = await run(node, [`out/snippet${i}.js`], project, { BASE_URL: baseUrl })
-        t.match(ran, { code: 0, stderr: '', stdout: printed }, `snippet ${i} on Node ${major}`)
-        t.notMatch(ran.stdout, /FAIL/)
+        services.push((await play(t, ...script)).baseUrl)
       }
+      const ran = await run(node, ['out/all.mjs', ...services], project)
+      t.match(ran, { code: 0, stderr: '' }, `the snippets on Node ${major}`)
+      const [before, ...parts] = ran.stdout.split(/^snippet \d+\n/m)
+      t.equal(before, '')
+      t.equal(parts.length, PRINTED.length)
+      for (const [i, printed] of PRINTED.entries()) t.match(parts[i], printed, `snippet ${i} on Node ${major}`)
+      t.notMatch(ran.stdout, /FAIL/)
     }
   })
 })
