@@ -20,6 +20,7 @@ import type { Row } from '../../client/batch/rows.ts'
 import { runRows } from '../../client/batch/run.ts'
 import type { Clock, PaymentRequired } from '../../client/client.ts'
 import type { Terms, Wallet } from '../../client/wallet.ts'
+import { countersignIn } from './command-line.ts'
 import { buildClock, complete, type Received, refuse, type Step, TERMS } from './counterpart.ts'
 import { issueResult } from './issuer.ts'
 
@@ -198,10 +199,9 @@ export function openCommand(t: Test, shop?: Pick<Shop, 'baseUrl'>) {
   const folder = openFolder(t)
   const wallet = join(folder, 'wallet.key')
   writeFileSync(wallet, KEY, { mode: 0o600 })
-  const start = (args: readonly string[], env: NodeJS.ProcessEnv = {}) => {
-    const own = { COUNTERSIGN_SERVICE: shop?.baseUrl ?? '', COUNTERSIGN_WALLET: wallet, ...env }
-    return spawn(process.execPath, [CLI, ...args], { cwd: folder, env: { ...process.env, ...own } })
-  }
+  const own = { COUNTERSIGN_SERVICE: shop?.baseUrl ?? '', COUNTERSIGN_WALLET: wallet }
+  const start = (args: readonly string[]) =>
+    spawn(process.execPath, [CLI, ...args], { cwd: folder, env: { ...process.env, ...own } })
   const end = async (child: ReturnType<typeof start>) => {
     const [stdout, stderr, [code]] = await Promise.all([text(child.stdout), text(child.stderr), once(child, 'close')])
     return { code: code as number | null, stdout, stderr }
@@ -216,7 +216,9 @@ export function openCommand(t: Test, shop?: Pick<Shop, 'baseUrl'>) {
     },
     start,
     end,
-    run: (args: readonly string[], env?: NodeJS.ProcessEnv) => end(start(args, env)),
+    /** In this process, one call at a time. */
+    run: (args: readonly string[], env: Record<string, string> = {}) =>
+      countersignIn(folder, args, { env: { ...own, ...env } }),
     async pipe(args: readonly string[], input: string) {
       const child = start(args)
       child.stdin.end(input)

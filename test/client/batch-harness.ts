@@ -1,4 +1,4 @@
-// A service, pages, and the command `countersign batch` as a process of its own.
+// A service, pages, and the command `countersign batch`; where it is killed, as a process of its own.
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { chmod, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
@@ -8,6 +8,7 @@ import { text } from 'node:stream/consumers'
 import { generatePrivateKey } from 'viem/accounts'
 import { type System, type SystemOptions, startSystem } from '../system.ts'
 import { until } from '../until.ts'
+import { countersignIn } from './command-line.ts'
 
 const CLI = join(import.meta.dirname, '../../client/cli.ts')
 
@@ -25,9 +26,9 @@ export interface BatchHarness extends AsyncDisposable {
   read(name: string): Promise<string>
   /** The lines of a JSON Lines file in the folder; none if the file does not exist. */
   lines(name: string): Promise<Record<string, unknown>[]>
-  /** Runs `countersign batch` with the wallet and the service. */
+  /** Runs `countersign batch` with the wallet and the service, in this process. */
   batch(...args: string[]): Promise<Ended>
-  /** The same, but kills the command with SIGKILL as soon as `when` is true of the number of results on disk. */
+  /** The same in a process of its own, but kills the command with SIGKILL as soon as `when` is true of the number of results on disk. */
   batchUntil(when: (results: number) => boolean, ...args: string[]): Promise<Ended>
   /** Settled payments, by the ledger of the service. */
   settled(): Promise<number>
@@ -54,11 +55,11 @@ export async function openBatchHarness(options: SystemOptions = {}): Promise<Bat
       .filter(Boolean)
       .map((line) => JSON.parse(line) as Record<string, unknown>)
   }
+  const whole = (args: string[]) => [
+    ...['batch', ...args, '--service', system.service.address, '--wallet', wallet, '--yes'],
+  ]
   const start = (args: string[]) =>
-    spawn(process.execPath, [CLI, 'batch', ...args, '--service', system.service.address, '--wallet', wallet, '--yes'], {
-      cwd: folder,
-      stdio: ['ignore', 'pipe', 'pipe'],
-    })
+    spawn(process.execPath, [CLI, ...whole(args)], { cwd: folder, stdio: ['ignore', 'pipe', 'pipe'] })
   const end = async (child: ReturnType<typeof start>): Promise<Ended> => {
     const [stdout, stderr, [code]] = await Promise.all([text(child.stdout), text(child.stderr), once(child, 'close')])
     return { code: code as number | null, stdout, stderr }
@@ -70,7 +71,7 @@ export async function openBatchHarness(options: SystemOptions = {}): Promise<Bat
     file,
     read,
     lines,
-    batch: (...args) => end(start(args)),
+    batch: (...args) => countersignIn(folder, whole(args)),
     async batchUntil(when, ...args) {
       const child = start(args)
       const ended = end(child)

@@ -17,6 +17,22 @@ export function countersign(args: readonly string[], options: RunOptions = {}): 
   return runHere(main, args, options)
 }
 
+/** The same in this folder, which meanwhile is the working folder of the whole process: one call at a time. */
+export async function countersignIn(folder: string, args: readonly string[], options: RunOptions = {}): Promise<Ran> {
+  const before = process.cwd()
+  if (inFolder) throw new Error(`another command runs in ${before}`)
+  inFolder = true
+  process.chdir(folder)
+  try {
+    return await countersign(args, options)
+  } finally {
+    process.chdir(before)
+    inFolder = false
+  }
+}
+
+let inFolder = false
+
 /** As a program of its own, for what only a process has: signals, pipes, its exit status. */
 export async function countersignApart(
   args: readonly string[],
