@@ -54,6 +54,8 @@ export interface AskOptions {
 const AT_ONCE = 4
 /** Milliseconds for one answer: a host may ask for pauses of up to five minutes. */
 const TIMEOUT_MS = 360_000
+/** What a service asks for beyond that is not waited for. */
+const MAX_PAUSE_S = 300
 const MAX_TEXTS = 20
 /** Of the texts of one call, in UTF-8 as JSON: a body may have 65,536. */
 const MAX_BYTES = 60_000
@@ -161,14 +163,21 @@ class Asker {
           this.#over ??= { kind: 'unchecked', code: error.code, message: error.message }
           return this.#over
         }
-        const pause = () => this.#clock.sleep((error.retryAfter ?? 1) * 1000, this.#signal)
+        const seconds = error.retryAfter ?? 1
+        const isLong = seconds > MAX_PAUSE_S
+        const pause = () => this.#clock.sleep(seconds * 1000, this.#signal)
+        if (error.code === 'rate_limited' && isLong) {
+          const message = `${error.message} The service asks to wait ${seconds} seconds.`
+          this.#over ??= { kind: 'unchecked', code: error.code, message }
+          return this.#over
+        }
         if (error.code === 'rate_limited' && ++refusals <= MAX_REFUSALS) await pause()
         else if (isBroken(error) && ++breaks <= MAX_BREAKS) await this.#clock.sleep(1000 * 2 ** breaks, this.#signal)
         else {
           const failure = failureOf(error)
           // A temporary failure is tried once more, so that a page that was unavailable for a moment is not reported as
           // dead.
-          if (failure.kind !== 'dead' || !error.retryable || hasRepeated) return failure
+          if (failure.kind !== 'dead' || !error.retryable || hasRepeated || isLong) return failure
           hasRepeated = true
           await pause()
         }

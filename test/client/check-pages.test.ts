@@ -89,6 +89,32 @@ t.test('after too many checks in flight the command waits as long as Retry-After
   t.same([long.asked.length, long.said.get('/a')], [101, ['unchecked', 'rate_limited']])
 })
 
+t.test(
+  'a service that asks to wait for longer than five minutes is not waited for, and is asked no more',
+  async (t) => {
+    const message = 'Too many checks.'
+    const busy = fails('rate_limited', { status: 429, retryable: true, retryAfterMs: 999_999_999_000, message })
+    const texts = Object.fromEntries(Array.from({ length: 9 }, (_, n) => [`/${n}`, ['words']]))
+    const { asked, waits, answers } = await ask(texts, () => busy)
+    t.same(waits, [])
+    t.ok(asked.length <= 4, `${asked.length} calls`)
+    t.equal(answers.size, 9)
+    for (const { failure } of answers.values())
+      t.same(failure, {
+        kind: 'unchecked',
+        code: 'rate_limited',
+        message: 'Too many checks. The service asks to wait 999999999 seconds.',
+      })
+    const dead = fails('source_dns_failed', { retryable: true, retryAfterMs: 999_999_999_000 })
+    const once = await ask({ '/a': ['words'] }, () => dead)
+    t.same([once.waits, once.asked.length, once.said.get('/a')], [[], 1, ['dead', 'source_dns_failed']])
+    const patient = await ask({ '/a': ['words'] }, (_, count) =>
+      count === 1 ? fails('rate_limited', { retryAfterMs: 300_000 }) : null,
+    )
+    t.same([patient.waits, patient.said.get('/a')], [[300_000], ['came', null]])
+  },
+)
+
 t.test('what the report says about a page that cannot be read', async (t) => {
   const cases: [Error, kind: string, calls: number][] = [
     [fails('source_not_found'), 'dead', 1],
