@@ -58,7 +58,7 @@ export class Exchange {
   /** Waits for the seconds of Retry-After, else longer with every failure. */
   async pause(answer: Pending | Refused, failures = 1): Promise<void> {
     const ms = answer.retryAfterMs ?? 1000 * 2 ** (failures - 1)
-    this.#checkTime(ms)
+    this.#checkTime(ms, answer.retryAfterMs !== null)
     await this.#clock.sleep(ms, this.#signal).catch((cause: unknown) => {
       throw this.#stopped(cause)
     })
@@ -82,17 +82,21 @@ export class Exchange {
     return answer
   }
 
-  #checkTime(ms: number): void {
-    if (this.#signal.aborted || this.#clock.now() + ms > this.#ends) throw this.#stopped(this.#signal.reason)
+  /** @param isAsked whether it is the service that asks for the pause */
+  #checkTime(ms: number, isAsked = false): void {
+    if (this.#signal.aborted) throw this.#stopped(this.#signal.reason)
+    if (this.#clock.now() + ms <= this.#ends) return
+    const asked = `The service asks to wait ${Math.ceil(ms / 1000)} seconds, which is longer than this call may take.`
+    throw this.#late(isAsked ? asked : NOT_IN_TIME)
+  }
+
+  #late(words: string, cause?: unknown): CountersignError {
+    return this.error(clientFailure('deadline_exceeded', `${words} Repeat with the same key to go on.`, cause))
   }
 
   #stopped(cause: unknown): CountersignError {
-    const byCaller = this.#signal.aborted && !this.#deadline.aborted
-    return this.error(
-      byCaller
-        ? clientFailure('aborted', 'The caller stopped waiting. Repeat with the same key to go on.', cause)
-        : clientFailure('deadline_exceeded', 'Not completed in time. Repeat with the same key to go on.', cause),
-    )
+    if (!this.#signal.aborted || this.#deadline.aborted) return this.#late(NOT_IN_TIME, cause)
+    return this.error(clientFailure('aborted', 'The caller stopped waiting. Repeat with the same key to go on.', cause))
   }
 }
 
@@ -102,6 +106,8 @@ export function clientFailure(code: ClientErrorCode, message: string, cause?: un
 
 /** Faults of the call itself, for which nothing was sent. */
 const UNSENT: ReadonlySet<ClientErrorCode> = new Set(['invalid_idempotency_key', 'api_key_missing', 'invalid_input'])
+
+const NOT_IN_TIME = 'Not completed in time.'
 
 /** Unpredictable, because a caller who guesses a key can occupy it. */
 export function createIdempotencyKey(): string {

@@ -42,6 +42,7 @@ const KNOWN: Readonly<Record<string, string>> = {
   UND_ERR_CONNECT_TIMEOUT: SLOW,
   UND_ERR_HEADERS_TIMEOUT: SLOW,
   UND_ERR_BODY_TIMEOUT: SLOW,
+  UND_ERR_HEADERS_OVERFLOW: 'the headers of its answer are too long',
 }
 
 const MOST_CAUSES = 5

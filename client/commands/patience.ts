@@ -33,22 +33,22 @@ export function patienceWith(baseUrl: string): { plainFetch: Fetch; clock: Clock
   const begun = Date.now()
   /** How the last request ended, unless it was answered. */
   let fault: string | null = null
+  const words = () => `Waiting for ${origin}.${fault ? ` Before: ${fault}` : ''}`
   return {
     plainFetch: (url, init) =>
-      patiently(
-        begun,
-        () => `Waiting for ${origin}.${fault ? ` Before: ${fault}` : ''}`,
-        async () => {
-          try {
-            const response = await globalThis.fetch(url, init)
-            fault = response.status >= 500 ? `${origin} answered with status ${response.status}.` : null
-            return response
-          } catch (error) {
-            fault = networkFailure(url, error)
-            throw error
-          }
-        },
-      ),
+      patiently(begun, words, async () => {
+        const broken = (error: unknown) => {
+          fault = networkFailure(url, error)
+        }
+        try {
+          const response = await globalThis.fetch(url, init)
+          fault = response.status >= 500 ? `${origin} answered with status ${response.status}.` : null
+          return watchBody(response, { remind: () => remind(begun, words), broken })
+        } catch (error) {
+          broken(error)
+          throw error
+        }
+      }),
     clock: {
       ...systemClock,
       sleep: (ms, signal) =>
@@ -61,9 +61,53 @@ export function patienceWith(baseUrl: string): { plainFetch: Fetch; clock: Clock
   }
 }
 
+/** The same answer, whose body is waited for with words too. @param watch.broken is called where it breaks off */
+function watchBody(
+  response: Response,
+  { remind, broken }: { remind: () => () => void; broken: (error: unknown) => void },
+): Response {
+  const reader = response.body?.getReader()
+  if (!reader) return response
+  let stop: (() => void) | undefined
+  const body = new ReadableStream<Uint8Array>(
+    {
+      async pull(controller) {
+        stop ??= remind()
+        try {
+          const { value, done } = await reader.read()
+          if (!done) return controller.enqueue(value)
+          stop()
+          controller.close()
+        } catch (error) {
+          stop()
+          broken(error)
+          throw error
+        }
+      },
+      cancel(reason) {
+        stop?.()
+        return reader.cancel(reason)
+      },
+    },
+    // What is not read is not waited for.
+    { highWaterMark: 0 },
+  )
+  return Object.defineProperty(new Response(body, response), 'url', { value: response.url })
+}
+
 /** Says the words when nothing was said for some seconds, and again at longer intervals, until the work is done. */
 export async function patiently<T>(begun: number, words: () => string, work: () => Promise<T>): Promise<T> {
-  if (isQuiet()) return work()
+  const stop = remind(begun, words)
+  try {
+    return await work()
+  } finally {
+    stop()
+  }
+}
+
+/** The same, until the function that it returns is called. */
+function remind(begun: number, words: () => string): () => void {
+  if (isQuiet()) return () => {}
   let said = 0
   const timer = setInterval(() => {
     const now = Date.now()
@@ -71,11 +115,7 @@ export async function patiently<T>(begun: number, words: () => string, work: () 
     said += 1
     note(`${process.stderr.isTTY ? '\r\x1b[K' : ''}${visible(words())}\n`)
   }, TICK_MS)
-  try {
-    return await work()
-  } finally {
-    clearInterval(timer)
-  }
+  return () => clearInterval(timer)
 }
 
 const TICK_MS = 500

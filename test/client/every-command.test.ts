@@ -9,6 +9,7 @@ import t, { type Test } from 'tap'
 import { z } from 'zod'
 import { ANSWERS } from '../../client/commands/answers.ts'
 import { catalog } from '../../server/catalog.ts'
+import { until } from '../until.ts'
 import { countersign } from './command-line.ts'
 import { argumentsOf, CALLS, COMMANDS, makeFiles } from './every-command.ts'
 
@@ -58,10 +59,11 @@ function ownTime(t: Test) {
       return timer
     },
   })
-  return (ms: number) => {
+  const pass = (ms: number) => {
     ahead += ms
     for (const [timer, work] of timers) if ((timer as { _destroyed?: boolean })._destroyed !== true) work()
   }
+  return Object.assign(pass, { begun: () => timers.size })
 }
 
 t.test('a service that does not answer: the command says that it waits, and for whom', async (t) => {
@@ -79,26 +81,56 @@ t.test('a service that does not answer: the command says that it waits, and for 
     })
 })
 
-t.test('a command that asks again says so, and why', async (t) => {
+t.test('a service whose answer does not end: the same is said while the rest is waited for', async (t) => {
   const folder = await makeFiles(t)
-  for (const call of asking.filter(({ name }) => ['ask', 'recover', 'check'].includes(name)))
+  for (const call of asking)
     await t.test(call.name, async (t) => {
       const pass = ownTime(t)
-      const { setTimeout: begin } = globalThis
-      // The pauses between two tries end at once.
-      t.intercept(globalThis, 'setTimeout', {
-        value: (work: () => void, ms = 0, ...rest: []) => {
-          const isPause = ms >= 1000 && ms <= 16_000
-          if (isPause) pass(16_000)
-          return begin(work, isPause ? 0 : ms, ...rest)
-        },
+      const { url } = await serve(t, async (response) => {
+        const before = pass.begun()
+        response.writeHead(404, { 'content-type': 'text/html' }).write('<')
+        await until(() => pass.begun() > before)
+        pass(5000)
+        response.end('html>')
       })
-      const { url } = await serve(t, (response) => response.writeHead(500, { 'content-type': 'text/html' }).end('<p>'))
       const ran = await countersign(argumentsOf(call, url, folder))
-      t.equal(ran.code, 1)
-      t.match(ran.stderr, `${url} answered with status 500. It is asked again.\n`)
+      t.match(ran.stderr, new RegExp(`Waiting for ${url}`))
+      t.not(ran.code, 0)
     })
 })
+
+const AGAIN: Record<string, [answer: (response: ServerResponse) => void, why: string]> = {
+  'status 500': [
+    (response) => response.writeHead(500, { 'content-type': 'text/html' }).end('<p>'),
+    'answered with status 500.',
+  ],
+  'an answer that breaks off': [
+    (response) => response.writeHead(200, { 'content-length': 9 }).write('{', () => response.destroy()),
+    'could not be reached: the connection broke.',
+  ],
+}
+for (const [about, [answer, why]] of Object.entries(AGAIN))
+  t.test(`a command that asks again says so, and why: ${about}`, async (t) => {
+    const folder = await makeFiles(t)
+    for (const call of asking.filter(({ name }) => ['ask', 'recover', 'check'].includes(name)))
+      await t.test(call.name, async (t) => {
+        const pass = ownTime(t)
+        const { setTimeout: begin } = globalThis
+        // The pauses between two tries end at once.
+        t.intercept(globalThis, 'setTimeout', {
+          value: (work: () => void, ms = 0, ...rest: []) => {
+            const isPause = ms >= 1000 && ms <= 16_000
+            if (isPause) pass(16_000)
+            return begin(work, isPause ? 0 : ms, ...rest)
+          },
+        })
+        const { url } = await serve(t, answer)
+        const ran = await countersign(argumentsOf(call, url, folder))
+        t.equal(ran.code, 1)
+        t.match(ran.stderr, `${url} ${why} It is asked again.\n`)
+        t.notMatch(ran.stderr, /asks to wait/)
+      })
+  })
 
 t.test(
   'another program answers: the message names the address, nothing is printed, and the status is not 0',

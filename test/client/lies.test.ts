@@ -193,7 +193,7 @@ const AFTER_PAYMENT: Case[] = [
     'work that takes for ever',
     paid(refusal(202, 'pending', { headers: { 'retry-after': '9999999' } })),
     6,
-    /Not completed in time/,
+    /asks to wait 9999999 seconds, which is longer than this call may take/,
   ],
 ]
 
