@@ -1,4 +1,5 @@
 // The USDC of an address, read from a node of its network by JSON-RPC.
+import { readBody, TooLongError } from '../bytes.ts'
 import { networkFailure, originOf } from '../network-failure.ts'
 import { integer, list, object, text } from '../shape.ts'
 import { patienceWith } from './patience.ts'
@@ -25,6 +26,8 @@ export async function solanaBalance(owner: string, asset: string, node: string):
 const amountShape = object({ tokenAmount: object({ amount: text(/^\d{1,20}$/) }) })
 const accountShape = object({ account: object({ data: object({ parsed: object({ info: amountShape }) }) }) })
 const MOST_ACCOUNTS = 1000
+/** Above as many accounts. */
+const MAX_ANSWER_BYTES = 4_194_304
 const accountsShape = object({ value: list(accountShape, MOST_ACCOUNTS) })
 const refusalShape = object({ error: object({ code: integer(Number.MIN_SAFE_INTEGER), message: text() }) })
 
@@ -35,8 +38,10 @@ async function ask(node: string, method: string, params: unknown[]): Promise<unk
   let answer: string
   try {
     const signal = AbortSignal.timeout(TIMEOUT_MS)
-    answer = await (await plainFetch(node, { method: 'POST', headers, body, signal })).text()
+    const response = await plainFetch(node, { method: 'POST', headers, body, signal })
+    answer = new TextDecoder().decode(await readBody(response, MAX_ANSWER_BYTES))
   } catch (cause) {
+    if (cause instanceof TooLongError) throw stranger(node)
     throw new Error(`The balance is not known: ${networkFailure(node, cause)}`, { cause })
   }
   const value = parsed(answer)

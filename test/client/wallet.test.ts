@@ -151,6 +151,18 @@ t.test('the command', async (t) => {
     const devnet = 'solana:EtWTRABZaYq6iMfeYKouRu166VU2xqa1'
     t.equal((await ask('--network', devnet, '--rpc', serveRpc)).stdout, '0.50 USDC\n')
     t.match(asked, [{ method: 'getTokenAccountsByOwner', params: [SOLANA.address] }])
+    const endless = createServer((_request, response) => {
+      const send = () => {
+        while (!response.closed && response.write(Buffer.alloc(65_536, ' ')));
+      }
+      response.on('drain', send)
+      send()
+    })
+    await new Promise<void>((listening) => endless.listen(0, '127.0.0.1', listening))
+    const rpc = `http://127.0.0.1:${(endless.address() as AddressInfo).port}`
+    t.match(await ask('--network', devnet, '--rpc', rpc), { code: 1, stderr: `${rpc} answers as no node` })
+    endless.closeAllConnections()
+    endless.close()
     t.match(await ask('--network', 'eip155:1'), {
       code: 2,
       stderr: /--network eip155:1 is none that is known\. It is one of /,
