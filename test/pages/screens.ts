@@ -9,16 +9,22 @@ export interface Room {
   hidden: number | null
 }
 
-/** All pages have one style: each is put into the window of the first one. */
+/**
+ * In windows of each size. All pages have one style: each is put into the window of the first one, and is asked for once.
+ */
 export async function findRoom(
   browser: Browser,
   origin: string,
   paths: readonly string[],
-  viewport: { width: number; height: number },
-): Promise<Room[]> {
-  await using opened = await visit(browser, new URL(paths[0] ?? '/', origin).href, { bypassCSP: true, viewport })
-  // Awaited, because the window closes at the end of this function.
-  return await opened.page.evaluate(measure, paths)
+  sizes: readonly { width: number; height: number }[],
+): Promise<Room[][]> {
+  await using opened = await visit(browser, new URL(paths[0] ?? '/', origin).href, { bypassCSP: true })
+  const found: Room[][] = []
+  for (const size of sizes) {
+    await opened.page.setViewportSize(size)
+    found.push(await opened.page.evaluate(measure, paths))
+  }
+  return found
 }
 
 /** Runs in the page. */
@@ -32,10 +38,14 @@ async function measure(paths: readonly string[]): Promise<Room[]> {
     document.head.append(script)
     return promise
   }
+  const ask = async (path: string) => (await fetch(path, { headers: { accept: 'text/html' } })).text()
+  const kept = globalThis as typeof globalThis & { texts?: Map<string, string> }
+  kept.texts ??= new Map()
   const found: Room[] = []
   for (const path of paths) {
-    const answer = await fetch(path, { headers: { accept: 'text/html' } })
-    const fresh = new DOMParser().parseFromString(await answer.text(), 'text/html')
+    const text = kept.texts.get(path) ?? (await ask(path))
+    kept.texts.set(path, text)
+    const fresh = new DOMParser().parseFromString(text, 'text/html')
     const scripts = [...fresh.querySelectorAll('script[src]')].map((one) => one.getAttribute('src') ?? '')
     document.body.replaceWith(fresh.body)
     for (const script of scripts) await run(script)
