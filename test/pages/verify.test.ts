@@ -217,6 +217,9 @@ t.test('in a browser', { skip: noBrowser }, async (t) => {
     )
   })
 
+  /** For tests that need no window of their own. */
+  await using shared = await visit(browser, system.url('/verify'))
+
   await t.test('a result of a page that was read before says so', async (t) => {
     const again = await system.ask({
       key: 'a-purchase-of-the-same-page',
@@ -227,10 +230,9 @@ t.test('in a browser', { skip: noBrowser }, async (t) => {
     t.equal(again.status, 200)
     const reused = await again.json()
     t.equal(reused.cache.hit, true)
-    await using opened = await visit(browser, system.url('/verify'))
-    await check(opened.page, JSON.stringify(reused))
-    t.match(await shown(opened.page, '.reading'), `used again ${reused.cache.age_seconds} second`)
-    t.same(await faultsOfCard(opened.page, reused), [])
+    await check(shared.page, JSON.stringify(reused))
+    t.match(await shown(shared.page, '.reading'), `used again ${reused.cache.age_seconds} second`)
+    t.same(await faultsOfCard(shared.page, reused), [])
   })
 
   await t.test('a card tells the verdict first and the proof last, of a changed file the change first', async (t) => {
@@ -384,27 +386,8 @@ t.test('in a browser', { skip: noBrowser }, async (t) => {
     t.same(complaints, [])
   })
 
-  await t.test('each kind of tampering is named in words', async (t) => {
-    await using opened = await visit(browser, system.url('/verify'))
-    const { page } = opened
-    for (const kind of ['result', 'receipt']) {
-      const { pins, vkey, cases } = vectors(kind)
-      const log = vectors('log').keys.keys.filter(({ use }: { use: string }) => use === 'checkpoint')
-      await pin(page, vkey ? [...pins, ...log.filter((key: { vkey: string }) => key.vkey === vkey)] : pins)
-      // What needs another pin than the file's, the page cannot know.
-      const known = cases.filter((one: object) => !('pins' in one) && !('tree' in one))
-      const verdicts = await page.evaluate(
-        standingsOf,
-        known.map((one: Record<string, unknown>) => JSON.stringify(one[kind])),
-      )
-      t.equal(verdicts.length, known.length)
-      for (const [i, verdict] of verdicts.entries()) judgeCase(t, `${kind}: ${known[i].name}`, verdict, known[i].fails)
-    }
-  })
-
   await t.test('what is not a result is explained', async (t) => {
-    await using opened = await visit(browser, system.url('/verify'))
-    const { page } = opened
+    const { page } = shared
     const serial = JSON.parse(result).receipt.attestation.serial
     t.match(
       await check(page, String(serial)),
@@ -483,6 +466,23 @@ t.test('in a browser', { skip: noBrowser }, async (t) => {
     await page.fill('#pins', '1:short')
     await page.locator('#pins').blur()
     await page.waitForSelector('text=“1:short” is not KEYID:HEX')
+  })
+
+  await t.test('each kind of tampering is named in words', async (t) => {
+    const { page } = shared
+    for (const kind of ['result', 'receipt']) {
+      const { pins, vkey, cases } = vectors(kind)
+      const log = vectors('log').keys.keys.filter(({ use }: { use: string }) => use === 'checkpoint')
+      await pin(page, vkey ? [...pins, ...log.filter((key: { vkey: string }) => key.vkey === vkey)] : pins)
+      // What needs another pin than the file's, the page cannot know.
+      const known = cases.filter((one: object) => !('pins' in one) && !('tree' in one))
+      const verdicts = await page.evaluate(
+        standingsOf,
+        known.map((one: Record<string, unknown>) => JSON.stringify(one[kind])),
+      )
+      t.equal(verdicts.length, known.length)
+      for (const [i, verdict] of verdicts.entries()) judgeCase(t, `${kind}: ${known[i].name}`, verdict, known[i].fails)
+    }
   })
 
   await t.test('narrow, dark, printed, without JavaScript', async (t) => {
