@@ -2,7 +2,18 @@
 // installed by npm. Each package is packed once for all files of a process. And programs of other versions of Node.
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { chmodSync, cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
+import {
+  chmodSync,
+  cpSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { text } from 'node:stream/consumers'
@@ -158,7 +169,7 @@ export async function layOut(project: string, { tarball, manifest }: Packed, oth
 
 const programs = new Map<number, Promise<string | null>>()
 
-/** The program of Node of this major version: this one, one on the path, or one from the registry. Null without a registry. */
+/** The program of Node of this major version: this one, one on the path, or one from the registry, which is kept in `.tap`. Null without a registry. */
 export function nodeOf(major: number): Promise<string | null> {
   let found = programs.get(major)
   if (!found) {
@@ -169,14 +180,24 @@ export function nodeOf(major: number): Promise<string | null> {
 }
 
 async function findNode(major: number): Promise<string | null> {
-  const candidates = (process.env.PATH ?? '').split(':').concat('/usr/local/bin', '/usr/bin')
-  for (const program of [process.execPath, ...candidates.map((one) => join(one, 'node'))]) {
-    const version = await succeed(program, ['-p', 'process.versions.node'], ROOT).catch(() => '')
-    if (Number.parseInt(version, 10) === major) return program
-  }
-  const home = shareFolder()
-  writeFileSync(join(home, 'package.json'), '{"private":true}')
   const name = `node-${process.platform}-${process.arch}`
-  const { code } = await install(home, `${name}@${major}`)
-  return code === 0 ? join(home, 'node_modules', name, 'bin/node') : null
+  const kept = join(ROOT, '.tap', `${name}-${major}`)
+  const program = join(kept, 'node_modules', name, 'bin/node')
+  const candidates = (process.env.PATH ?? '').split(':').concat('/usr/local/bin', '/usr/bin')
+  for (const one of [process.execPath, ...new Set(candidates.map((folder) => join(folder, 'node'))), program]) {
+    if (!existsSync(one)) continue
+    const version = await succeed(one, ['-p', 'process.versions.node'], ROOT).catch(() => '')
+    if (Number.parseInt(version, 10) === major) return one
+  }
+  // Kept for the next run. It gets its name when it is whole.
+  const draft = `${kept}.${process.pid}`
+  mkdirSync(draft, { recursive: true })
+  writeFileSync(join(draft, 'package.json'), '{"private":true}')
+  const { code } = await install(draft, `${name}@${major}`)
+  if (code === 0) {
+    rmSync(kept, { recursive: true, force: true })
+    renameSync(draft, kept)
+  }
+  rmSync(draft, { recursive: true, force: true })
+  return code === 0 ? program : null
 }
