@@ -1,5 +1,4 @@
 // What holds for every command: it says what it waits for, and which service could not be reached and why.
-import { AsyncLocalStorage } from 'node:async_hooks'
 import { once } from 'node:events'
 import { globSync, readdirSync, readFileSync } from 'node:fs'
 import { createServer, type Server, type ServerResponse } from 'node:http'
@@ -12,6 +11,7 @@ import { catalog } from '../../server/catalog.ts'
 import { until } from '../until.ts'
 import { countersign } from './command-line.ts'
 import { argumentsOf, CALLS, COMMANDS, makeFiles } from './every-command.ts'
+import { ownTime } from './own-time.ts'
 
 t.test('the table has every command', async (t) => {
   t.same(CALLS.map(({ name }) => name).sort(), [...COMMANDS.keys()].sort())
@@ -41,29 +41,6 @@ async function serve(t: Test, answer: (response: ServerResponse) => void): Promi
     server.close()
   })
   return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, server }
-}
-
-/** Never goes back, as the clock of a machine. */
-let ahead = 0
-
-/** Time is what the test says; the timers that look at it are called by `pass`. */
-function ownTime(t: Test) {
-  const timers = new Map<unknown, () => void>()
-  const { now } = Date
-  const { setInterval: begin } = globalThis
-  t.intercept(Date, 'now', { value: () => now() + ahead })
-  t.intercept(globalThis, 'setInterval', {
-    value: (work: () => void, ms: number) => {
-      const timer = begin(work, ms)
-      timers.set(timer, AsyncLocalStorage.bind(work))
-      return timer
-    },
-  })
-  const pass = (ms: number) => {
-    ahead += ms
-    for (const [timer, work] of timers) if ((timer as { _destroyed?: boolean })._destroyed !== true) work()
-  }
-  return Object.assign(pass, { begun: () => timers.size })
 }
 
 t.test('a service that does not answer: the command says that it waits, and for whom', async (t) => {

@@ -15,12 +15,13 @@ import type { Row } from '../../batch/rows.ts'
 import { type Run, runRows } from '../../batch/run.ts'
 import { CountersignError, createIdempotencyKey } from '../../client.ts'
 import { systemClock } from '../../clock.ts'
+import { originOf } from '../../network-failure.ts'
 import type { Capabilities } from '../../operations/discovery.ts'
 import type { Terms, Wallet } from '../../wallet.ts'
 import { counted, openProgress } from '../batch/report.ts'
 import { checkReplaceable, checkWritable, readable } from '../files.ts'
 import { firstError } from '../output.ts'
-import { openClient } from '../patience.ts'
+import { openClient, patiently } from '../patience.ts'
 import { endAtSignals, stopAtSignals } from '../signals.ts'
 
 /** Milliseconds for one row: longer than any settlement takes that succeeds. */
@@ -169,7 +170,10 @@ export async function buyRows(purchase: Purchase): Promise<Omit<Run, 'untouched'
   const left = countWithTwins(items.flatMap(rowsOf), files)
   const apart = purchase.all === undefined ? files.tally.completed + files.tally.failed : 0
   using progress = openProgress({ all: left === 0 ? 0 : (purchase.all ?? left), apart, files, budget })
-  const run = await runRows({ rows: items, buyer, files, pace, ...stopping, onProgress: progress.show })
+  const words = () => `Waiting for ${originOf(purchase.service)}: ${counted(pace.running, 'purchase')} under way.`
+  const run = await patiently(Date.now(), words, () =>
+    runRows({ rows: items, buyer, files, pace, ...stopping, onProgress: progress.show }),
+  )
   const unfinished = run.unfinished.flatMap(({ row: item, error }) =>
     rowsOf(item)
       .flatMap((row) => [row, ...files.twinsOf(row.id)])
