@@ -1,31 +1,20 @@
 // An audit from outside: the command line exports the whole chain of a service with rotations over HTTP, and the client and a
 // script of Python's standard library and OpenSSL, which shares no code with this project, verify it.
-import { spawn } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
-import { once } from 'node:events'
 import { readFile, stat, truncate, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { text } from 'node:stream/consumers'
 import t from 'tap'
 import { rotateKey } from '../../server/receipts/rotation.ts'
 import { audit, withoutAuditor } from '../auditor.ts'
+import { countersign } from '../client/command-line.ts'
 import { LONG } from '../long.ts'
 import { type System, startSystem } from '../system.ts'
 import { entry } from './log.ts'
 
-const ROOT = join(import.meta.dirname, '../..')
 const RECEIPTS = LONG ? 10_000 : 2400
 const ROTATED_AT = [500, 1700]
 /** The receipt whose signature is changed. */
 const CHANGED = 2000
-
-async function run(command: string, args: string[]) {
-  const child = spawn(command, args, { cwd: ROOT })
-  child.stdin.end()
-  const [stdout, stderr, [code]] = await Promise.all([text(child.stdout), text(child.stderr), once(child, 'close')])
-  return { code: code as number, stdout, stderr }
-}
-const countersign = (...args: string[]) => run(process.execPath, [join(ROOT, 'client/cli.ts'), ...args])
 
 async function fill(system: System, seed: Buffer, count: number) {
   const { chain, db } = system.service.api
@@ -52,7 +41,7 @@ t.test(`an export of ${RECEIPTS} receipts with two rotations`, async (t) => {
   const folder = t.testdir({})
   const file = join(folder, 'chain.jsonl')
 
-  const exported = await countersign('export', system.service.address, file)
+  const exported = await countersign(['export', system.service.address, file])
   t.match(exported, { code: 0, stderr: '' })
   const whole = await readFile(file)
 
@@ -63,27 +52,27 @@ t.test(`an export of ${RECEIPTS} receipts with two rotations`, async (t) => {
       const part = join(folder, `part-${size}.jsonl`)
       await writeFile(part, whole)
       await truncate(part, size)
-      t.match(await countersign('export', system.service.address, part), { code: 0, stdout: exported.stdout })
+      t.match(await countersign(['export', system.service.address, part]), { code: 0, stdout: exported.stdout })
       t.ok((await readFile(part)).equals(whole), `cut off at ${size}`)
     }
     t.match(
-      await countersign('export', system.service.address, file),
+      await countersign(['export', system.service.address, file]),
       { code: 0, stdout: exported.stdout },
       'and when it is complete',
     )
     t.equal((await stat(file)).size, whole.length)
     const older = join(folder, 'older.jsonl')
     const third = `3:${JSON.parse(whole.toString().split('\n')[3]!).receipt_hash}`
-    await countersign('export', system.service.address, older, '--head', third)
-    const again = await countersign('export', system.service.address, older)
+    await countersign(['export', system.service.address, older, '--head', third])
+    const again = await countersign(['export', system.service.address, older])
     t.match(again, { code: 0, stdout: `${third}\n`, stderr: `The chain has ${RECEIPTS - 3} more by now.` })
   })
 
   await t.test('is verified by the client, with the first key alone', async (t) => {
     const head = exported.stdout.trim()
-    const every = await countersign('verify', file, '--pin', pin, '--vkey', vkey, '--head', head)
+    const every = await countersign(['verify', file, '--pin', pin, '--vkey', vkey, '--head', head])
     t.match(every, { code: 0, stdout: /good\n$/ }, every.stdout)
-    const last = await countersign('verify', file, '--pin', pin, '--last-signature')
+    const last = await countersign(['verify', file, '--pin', pin, '--last-signature'])
     t.match(last, { code: 0, stdout: /ok {3}signatures: only the last/ })
   })
 
@@ -105,7 +94,7 @@ t.test(`an export of ${RECEIPTS} receipts with two rotations`, async (t) => {
     const part = join(folder, 'changed.jsonl')
     await writeFile(part, changed)
     const [ours, theirs] = await Promise.all([
-      countersign('verify', part, '--pin', pin, '--vkey', vkey),
+      countersign(['verify', part, '--pin', pin, '--vkey', vkey]),
       audit(part, '--pin', pin, '--vkey', vkey),
     ])
     t.match(ours, { code: 1, stdout: new RegExp(`^FAIL signatures: serial ${CHANGED}: `, 'm') }, ours.stdout)
@@ -115,9 +104,9 @@ t.test(`an export of ${RECEIPTS} receipts with two rotations`, async (t) => {
   await t.test('does not overwrite a file that is no export', async (t) => {
     const other = join(folder, 'other.txt')
     await writeFile(other, 'precious\n')
-    t.match(await countersign('export', system.service.address, other), { code: 2, stderr: /Cannot use / })
+    t.match(await countersign(['export', system.service.address, other]), { code: 2, stderr: /Cannot use / })
     t.equal(await readFile(other, 'utf8'), 'precious\n')
-    const pinned = await countersign('export', system.service.address, file, '--head', `1:${'0'.repeat(64)}`)
+    const pinned = await countersign(['export', system.service.address, file, '--head', `1:${'0'.repeat(64)}`])
     t.match(pinned, { code: 2, stderr: /another head/ })
   })
 
@@ -125,10 +114,13 @@ t.test(`an export of ${RECEIPTS} receipts with two rotations`, async (t) => {
     const third = JSON.parse(whole.toString().split('\n')[3]!)
     const part = join(folder, 'three.jsonl')
     const head = `3:${third.receipt_hash}`
-    t.match(await countersign('export', system.service.address, part, '--head', head), { code: 0, stdout: `${head}\n` })
-    t.match(await countersign('verify', part, '--pin', pin, '--head', head), { code: 0 })
+    t.match(await countersign(['export', system.service.address, part, '--head', head]), {
+      code: 0,
+      stdout: `${head}\n`,
+    })
+    t.match(await countersign(['verify', part, '--pin', pin, '--head', head]), { code: 0 })
     const elsewhere = join(folder, 'elsewhere.jsonl')
-    const wrong = await countersign('export', system.service.address, elsewhere, '--head', `3:${'0'.repeat(64)}`)
+    const wrong = await countersign(['export', system.service.address, elsewhere, '--head', `3:${'0'.repeat(64)}`])
     t.match(wrong, { code: 1, stderr: /does not lead to the pinned head/ })
   })
 })
