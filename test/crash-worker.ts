@@ -1,5 +1,5 @@
-// A worker process like workers/main.ts that stops at a named place: it kills itself with SIGKILL, or waits there until its test
-// releases it. Tests send it messages (`do`), and it answers with messages (`type`).
+// A worker process like workers/main.ts, but without threads, that stops at a named place: it kills itself with SIGKILL, or waits
+// there until its test releases it. Tests send it messages (`do`), and it answers with messages (`type`).
 //
 //   type: ready                    everything is open; no job is taken yet
 //   do: run, order, aim, costly    takes jobs from now on, and stops once at the place of `aim`; a later aim replaces it.
@@ -18,6 +18,7 @@ import { rescue } from '../workers/beat.ts'
 import { openWork, type Work } from '../workers/context.ts'
 import { openRunner, type Runner } from '../workers/runner.ts'
 import { openLedger, openLedgerFacilitator } from './ledger.ts'
+import { NO_THREADS } from './no-threads.ts'
 
 /** The places in the course of a verification, in order. */
 export type Place =
@@ -197,7 +198,7 @@ function aborted(signal: AbortSignal | undefined): Promise<never> {
 
 await runProcess(async (opened) => {
   const config = readConfig()
-  const core = opened.use(await openCore(config, config.databaseUrl ?? ''))
+  const core = opened.use(await openCore(config, config.databaseUrl ?? '', { threads: NO_THREADS }))
   let runner: Runner | undefined
   const watch = openWatch(async () => {
     if (runner) return

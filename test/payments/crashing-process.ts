@@ -9,6 +9,7 @@ import type { Facilitator } from '../../server/payments/x402.ts'
 import { runProcess } from '../../server/process.ts'
 import { openWork } from '../../workers/context.ts'
 import { openRunner } from '../../workers/runner.ts'
+import { NO_THREADS } from '../no-threads.ts'
 
 export type Place = 'after verify' | 'before call' | 'after call' | 'after receipt'
 
@@ -36,7 +37,7 @@ function mortal(facilitator: Facilitator): Facilitator {
 
 await runProcess(async (opened) => {
   const config = readConfig()
-  const core = opened.use(await openCore(config, config.databaseUrl ?? ''))
+  const core = opened.use(await openCore(config, config.databaseUrl ?? '', { threads: NO_THREADS }))
   core.facilitator = mortal(core.facilitator)
   if (half === 'api') {
     const api = opened.use(await openApi(core))
