@@ -1,12 +1,15 @@
-// Crash harness: worker processes that are made to crash, and the purchases they work on.
+// Crash harness: worker processes that are made to crash, the worker that survives them, and the purchases they work on.
 import { randomUUID } from 'node:crypto'
 import type { Test } from 'tap'
 import type { PurchaseResult } from '../server/interface/claims.ts'
 import type { CompletedResult } from '../server/interface/result.ts'
+import { rescue } from '../workers/beat.ts'
+import { openWork } from '../workers/context.ts'
+import { openRunner } from '../workers/runner.ts'
 import { type ApiHarness, audit, outcomeOf, readAnyResult, readResult } from './api-harness.ts'
 import { type Child, startChild } from './children.ts'
 import type { Aim, Order } from './crash-worker.ts'
-import type { Ledger } from './ledger.ts'
+import { type Ledger, openLedger, openLedgerFacilitator } from './ledger.ts'
 import type { Page } from './site.ts'
 import { PAGE, payingFetch, VERIFY, VERIFY_CLAIMS } from './system.ts'
 import { until } from './until.ts'
@@ -40,6 +43,18 @@ export function openCrashHarness(harness: ApiHarness, count: number): CrashHarne
       await Promise.all(workers.map((child) => child[Symbol.asyncDispose]()))
     },
   }
+}
+
+/** The next worker where nothing is left to kill: it runs in the process of the test, and rescues at once what the killed ones held. */
+export async function openSurvivor(harness: ApiHarness): Promise<AsyncDisposable> {
+  await using opened = new AsyncDisposableStack()
+  const ledger = opened.use(await openLedger(harness.databaseUrl))
+  const core = { ...harness.core, facilitator: opened.use(openLedgerFacilitator(ledger)) }
+  const work = opened.use(await openWork(core))
+  await rescue(work)
+  const runner = opened.use(await openRunner(work))
+  runner.died.catch(() => {})
+  return opened.move()
 }
 
 /** Lets a worker take jobs, and sets the place where it stops. Some places exist only where assessments cost money. */

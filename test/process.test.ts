@@ -8,7 +8,7 @@ import { createInterface } from 'node:readline'
 import t from 'tap'
 import { type ApiHarness, listen, openApiHarness, openSlowPage } from './api-harness.ts'
 import { BARE_ENV, startChild } from './children.ts'
-import { buy, openCrashHarness, run } from './crash-harness.ts'
+import { buy, openCrashHarness, openSurvivor, run } from './crash-harness.ts'
 import { openTestDatabase } from './database.ts'
 import { harbourClaim, PAGE, payingFetch, VERIFY } from './system.ts'
 import { until } from './until.ts'
@@ -85,10 +85,8 @@ t.test('worker: jobs under way are finished, and no other is begun', { buffered:
   t.same(await worker.ended, { code: 0, signal: null })
   t.match(await jobsOf(harness), [{ attempts: 0, locked_by: null }], 'the later job waits for another worker')
   t.same((await harness.tables.query('select pool_id from worker_beats')).rows, [], 'its beat is deleted')
-  await using other = startChild('workers/main.ts', harness.env)
+  await using _other = await openSurvivor(harness)
   t.equal((await late.result).status, 'completed')
-  other.kill('SIGTERM')
-  await other.ended
 })
 
 t.test(
@@ -96,7 +94,7 @@ t.test(
   { buffered: true },
   async (t) => {
     await using harness = await openApiHarness()
-    await using workers = openCrashHarness(harness, 2)
+    await using workers = openCrashHarness(harness, 1)
     const worker = await workers.next()
     await run(worker, { at: 'in assessment', how: 'hold' })
     const purchase = buy(harness)
@@ -109,7 +107,7 @@ t.test(
     t.match(await jobsOf(harness), [{ attempts: 0, locked_by: null }])
     const { rows } = await harness.tables.query('select state, error from verification_requests')
     t.same(rows, [{ state: 'observed', error: null }])
-    await run(await workers.next())
+    await using _other = await openSurvivor(harness)
     t.equal((await purchase.result).status, 'completed')
   },
 )
@@ -119,7 +117,7 @@ t.test(
   { buffered: true },
   async (t) => {
     await using harness = await openApiHarness()
-    await using workers = openCrashHarness(harness, 2)
+    await using workers = openCrashHarness(harness, 1)
     const worker = await workers.next()
     await run(worker, { at: 'before charge', how: 'hold' })
     const purchase = buy(harness)
@@ -130,7 +128,7 @@ t.test(
     const seconds = (performance.now() - signalled) / 1000
     t.equal(signal, null, 'by itself')
     t.ok(seconds < 30, `ended after ${seconds.toFixed(1)} s`)
-    await run(await workers.next())
+    await using _other = await openSurvivor(harness)
     t.equal((await purchase.result).status, 'completed')
   },
 )

@@ -6,7 +6,7 @@ import type { PurchaseResult } from '../../server/interface/claims.ts'
 import { recoveryToken } from '../../server/verification/recovery-token.ts'
 import { openApiHarness } from '../api-harness.ts'
 import { startChild } from '../children.ts'
-import { buy, declareDead, openCrashHarness, run } from '../crash-harness.ts'
+import { buy, declareDead, openCrashHarness, openSurvivor, run } from '../crash-harness.ts'
 import type { Place } from '../crash-worker.ts'
 import { openLedger } from '../ledger.ts'
 import { until } from '../until.ts'
@@ -25,18 +25,21 @@ const kills: [Place, number][] = [
 t.test('killed at any place', async (t) => {
   await using harness = await openApiHarness({ SOURCE_CAPTURE: 'on' })
   await using ledger = await openLedger(harness.databaseUrl)
-  await using workers = openCrashHarness(harness, kills.length + 1)
+  await using workers = openCrashHarness(harness, kills.length)
+  await using survivor = new AsyncDisposableStack()
   const results: PurchaseResult[] = []
   let orphans = 0
   let worker = await workers.next()
-  for (const [at, left] of kills)
+  for (const [n, [at, left]] of kills.entries())
     await t.test(at, async (t) => {
       await run(worker, { at, how: 'kill' })
       const purchase = buy(harness)
       t.same(await worker.ended, { code: null, signal: 'SIGKILL' }, 'the worker reached the place')
       await declareDead(harness)
-      worker = await workers.next()
-      await run(worker)
+      if (n < kills.length - 1) {
+        worker = await workers.next()
+        await run(worker)
+      } else survivor.use(await openSurvivor(harness))
       const result = await purchase.result
       results.push(result)
       orphans += left
@@ -66,8 +69,7 @@ t.test('killed at any place', async (t) => {
   })
 
   // A worker prunes every minute too, and its connection would be found in place of that of the process below.
-  worker.kill('SIGTERM')
-  await worker.ended
+  await survivor.disposeAsync()
 
   // The kill comes while the deletion of a package waits for a lock: of the results that are due, some are read and none is gone.
   for (const end of ['is given up', 'goes on'] as const)

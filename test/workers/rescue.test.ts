@@ -2,19 +2,19 @@
 import t from 'tap'
 import { BEAT_SECONDS, STALE_SECONDS } from '../../workers/beat.ts'
 import { type ApiHarness, openApiHarness, openSlowPage } from '../api-harness.ts'
-import { buy, checkBooks, openCrashHarness, run } from '../crash-harness.ts'
+import { buy, checkBooks, openCrashHarness, openSurvivor, run } from '../crash-harness.ts'
 import { PAGE } from '../system.ts'
 
 t.jobs = 2
 
 t.test('killed while it settles: completed by another worker within 30 seconds', { buffered: true }, async (t) => {
   await using front = await openApiHarness()
-  await using workers = openCrashHarness(front, 2)
-  const [victim, other] = [await workers.next(), await workers.next()]
+  await using workers = openCrashHarness(front, 1)
+  const victim = await workers.next()
   await run(victim, { at: 'after charge', how: 'hold' })
   const purchase = buy(front)
   await victim.reports('held')
-  await run(other)
+  await using _other = await openSurvivor(front)
   const killed = performance.now()
   victim.kill('SIGKILL')
   const result = await purchase.result
@@ -26,13 +26,13 @@ t.test('killed while it settles: completed by another worker within 30 seconds',
 
 t.test('killed while it holds all turns of one site: the same', { buffered: true }, async (t) => {
   await using front = await openApiHarness()
-  await using workers = openCrashHarness(front, 2)
-  const [victim, other] = [await workers.next(), await workers.next()]
+  await using workers = openCrashHarness(front, 1)
+  const victim = await workers.next()
   await run(victim)
   const pages = Array.from({ length: 4 }, () => openSlowPage(PAGE))
   const purchases = pages.map(({ page }) => buy(front, page))
   await Promise.all(pages.map(({ asked }) => asked))
-  await run(other)
+  await using _other = await openSurvivor(front)
   const killed = performance.now()
   victim.kill('SIGKILL')
   for (const { serve } of pages) serve()
@@ -66,7 +66,8 @@ t.test(
   async (t) => {
     await using front = await openApiHarness()
     await recordStarts(front)
-    await using workers = openCrashHarness(front, 5)
+    await using workers = openCrashHarness(front, 4)
+    await using survivor = new AsyncDisposableStack()
     let worker = await workers.next()
     await run(worker, { at: 'before settling', how: 'hold' })
     const purchase = buy(front)
@@ -74,8 +75,10 @@ t.test(
     for (let kills = 0; kills < 4; kills++) {
       const victim = worker
       await victim.reports('held')
-      worker = await workers.next()
-      await run(worker, kills < 3 ? { at: 'before settling', how: 'hold' } : undefined)
+      if (kills < 3) {
+        worker = await workers.next()
+        await run(worker, { at: 'before settling', how: 'hold' })
+      } else survivor.use(await openSurvivor(front))
       const killed = await now(front)
       victim.kill('SIGKILL')
       if (kills < 3) await worker.reports('held')
@@ -93,12 +96,12 @@ t.test(
 t.test('frozen while it settles: its request starts again when its beat is old', { buffered: true }, async (t) => {
   await using front = await openApiHarness()
   await recordStarts(front)
-  await using workers = openCrashHarness(front, 2)
-  const [frozen, other] = [await workers.next(), await workers.next()]
+  await using workers = openCrashHarness(front, 1)
+  const frozen = await workers.next()
   await run(frozen, { at: 'before charge', how: 'hold' })
   const purchase = buy(front)
   await frozen.reports('held')
-  await run(other)
+  await using _other = await openSurvivor(front)
   const stopped = await now(front)
   frozen.kill('SIGSTOP')
   await purchase.result
