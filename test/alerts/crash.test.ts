@@ -2,10 +2,14 @@
 import { setTimeout as pause } from 'node:timers/promises'
 import t from 'tap'
 import { startChild } from '../children.ts'
-import { openAlertHarness } from './harness.ts'
+import { openSurvivor } from '../crash-harness.ts'
+import { until } from '../until.ts'
+import { type AlertHarness, openAlertHarness } from './harness.ts'
 import type { Received } from './receiver.ts'
 
 t.jobs = 3
+/** The line of the log about an attempt of a worker in this process. */
+const attempt = ({ front }: AlertHarness) => until(() => front.logged.find(({ event }) => event === 'alert_attempt'))
 const idOf = ({ headers }: Received) => headers['webhook-id']
 
 t.test('killed before the receiver has answered', { buffered: true }, async (t) => {
@@ -26,8 +30,8 @@ t.test('killed before the receiver has answered', { buffered: true }, async (t) 
   answered.resolve()
   // Ends the lease, instead of waiting for that.
   await front.tables.query(`update webhooks set sending_until = now() - interval '1 second'`)
-  await using other = startChild('workers/main.ts', front.env)
-  t.match(await other.logs('alert_attempt'), { alert_id: id, outcome: 'delivered', attempt: 1 })
+  await using _other = await openSurvivor(front)
+  t.match(await attempt(harness), { alert_id: id, outcome: 'delivered', attempt: 1 })
   t.same(receiver.received.map(idOf), [id, id])
   t.equal(receiver.received[0]?.body.toString(), receiver.received[1]?.body.toString())
 })
@@ -56,8 +60,8 @@ t.test('killed after the receiver has answered 200 and before that is recorded',
   settling.release()
   t.match(await harness.alerts(hook), [{ state: 'pending', attempts: 0 }])
   await front.tables.query(`update webhooks set sending_until = now() - interval '1 second'`)
-  await using other = startChild('workers/main.ts', front.env)
-  await other.logs('alert_attempt')
+  await using _other = await openSurvivor(front)
+  await attempt(harness)
   t.same(receiver.received.map(idOf), [id, id])
   t.match(await harness.alerts(hook), [{ state: 'delivered', attempts: 1 }])
 })
