@@ -8,6 +8,7 @@ import { openWork } from '../../../workers/context.ts'
 import { openApiHarness, readResult } from '../../api-harness.ts'
 import { openQueue } from '../../queue.ts'
 import { payingFetch } from '../../system.ts'
+import '../../verifier-code.ts'
 import { observationOf } from '../semantic/semantic-lab.ts'
 
 const PAGE = 'The Arvel Bridge was opened on 3 May 1911 after six years of work. It is 412 metres long.'

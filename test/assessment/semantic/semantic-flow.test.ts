@@ -9,6 +9,7 @@ import { beat } from '../../../workers/beat.ts'
 import { outcomeOf } from '../../api-harness.ts'
 import { gatePages } from '../../retrieval/gate.ts'
 import { openScriptedFacilitator, PAGE, payingFetch, type System, startSystem } from '../../system.ts'
+import '../../verifier-code.ts'
 import {
   answer,
   type MessagesServer,
@@ -208,11 +209,14 @@ t.test('with a literal fallback no request waits for the model', async (t) => {
   t.match(result.methodology_version, / literal-\d+/)
 })
 
+/** The verifier reads each sentence of a page, with those around it: this one is read at once. */
+const ONE_SENTENCE = { '/harbour': '<p>The harbour was opened in 1874 by the county engineer.' }
+
 t.test(
   'with a local fallback the verifier gives the verdict while the model is away, and the result says so',
   async (t) => {
     const env = { ASSESSMENT_FALLBACK: 'local', VERIFIER_THREADS: '1' }
-    await using pair = await openPair(() => refuse(401, 'authentication_error'), env)
+    await using pair = await openPair(() => refuse(401, 'authentication_error'), env, ONE_SENTENCE)
     const claim = 'The harbour was opened in 1874 by the county engineer.'
     const { status, body } = await buy(pair.system, { claim })
     t.equal(status, 200)
@@ -227,7 +231,8 @@ t.test(
 
 t.test('the local verifier reads each page too, and a verdict whose opposite it holds is doubted', async (t) => {
   const script: Script = (asked) => verdictOn(asked, 'opened in 1874', 'contradicts')
-  await using pair = await openPair(script, { ASSESSMENT_SECOND_READER: 'local', VERIFIER_THREADS: '1' })
+  const env = { ASSESSMENT_SECOND_READER: 'local', VERIFIER_THREADS: '1' }
+  await using pair = await openPair(script, env, ONE_SENTENCE)
   const { status, body } = await buy(pair.system, { claim: 'The harbour was opened in 1874 by the county engineer.' })
   t.equal(status, 200)
   const result = completedResult.parse(body)
