@@ -27,9 +27,12 @@ export interface ChildOptions {
   heard?: (line: Record<string, unknown>) => void
 }
 
+const { NODE_COMPILE_CACHE } = process.env
+const COMPILED: Record<string, string> = NODE_COMPILE_CACHE === undefined ? {} : { NODE_COMPILE_CACHE }
+
 /**
  * Starts `file` (from the root of the repository) and waits for its line with this `event`. Its environment is the lab's
- * and `env`, without the variables of this process. Disposing asks it to end and waits.
+ * and `env`, without the variables of this process but the folder of Node's compile cache. Disposing asks it to end and waits.
  */
 export async function openChild(lab: Lab, file: string, options: ChildOptions): Promise<Child> {
   const profiling = lab.profile ? ['--cpu-prof', `--cpu-prof-dir=${lab.profile}`] : []
@@ -37,7 +40,7 @@ export async function openChild(lab: Lab, file: string, options: ChildOptions): 
   const { flags, env } = startOf(file, root)
   const child = spawn(process.execPath, [...flags, ...profiling, join(root, file), ...(options.args ?? [])], {
     cwd: root,
-    env: { ...env, ...lab.env, ...options.env },
+    env: { ...COMPILED, ...env, ...lab.env, ...options.env },
     stdio: ['ignore', 'pipe', 'inherit', ...(options.ipc ? (['ipc'] as const) : [])],
   })
   lab.children.add(child)
