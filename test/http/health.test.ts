@@ -227,13 +227,15 @@ t.test('the limit per address applies to metrics, documents and pages, and not t
     '/risk-flags',
     '/methodology',
   ]
-  for (const path of paths) {
-    await using twin = await system.openTwin({}, { RATE_LIMIT_PER_MINUTE: '1' })
-    t.not((await get(path, twin.address)).status, 429, path)
-    const refused = await get(path, twin.address)
+  await using twin = await system.openTwin({}, { RATE_LIMIT_PER_MINUTE: '1', TRUST_PROXY: '1' })
+  for (const [n, path] of paths.entries()) {
+    // Each path is asked from an address that has asked for no other.
+    const from = { 'x-forwarded-for': `192.0.2.${n + 1}` }
+    t.not((await get(path, twin.address, from)).status, 429, path)
+    const refused = await get(path, twin.address, from)
     t.equal(refused.status, 429, path)
     t.ok(Number(refused.headers.get('retry-after')) >= 1, path)
-    for (const probe of ['/healthz', '/readyz']) t.equal((await get(probe, twin.address)).status, 200, probe)
+    for (const probe of ['/healthz', '/readyz']) t.equal((await get(probe, twin.address, from)).status, 200, probe)
   }
 })
 
