@@ -6,6 +6,7 @@ import { A_FILE, type Example, type ExampleResults, type Examples } from '../../
 import { modelEnv, openMessagesServer, verdictOn } from '../assessment/semantic/messages-server.ts'
 import { payingFetch, type System, signPayment, startSystem, termsOf, VERIFY } from '../system.ts'
 import { until } from '../until.ts'
+import '../verifier-code.ts'
 
 const PAGE = `<!doctype html><title>Kelby harbour</title><h1>The harbour of Kelby</h1>
 <p>The harbour was opened in 1874 by the county engineer, two years later than planned. It has three piers and a lighthouse
