@@ -24,6 +24,7 @@ const PAY_TO = '0x00000000000000000000000000000000000084a1'
 const NETWORK = 'eip155:84532'
 /** Any account. */
 const SOLANA_PAY_TO = 'SysvarC1ock11111111111111111111111111111111'
+const SYSTEM_PROGRAM = '11111111111111111111111111111111'
 
 type Answer = (method: string, response: ServerResponse) => void
 
@@ -248,9 +249,13 @@ t.test('an account at which a node of Solana fails does not make it away', async
   t.same(logged(), [], 'an error of JSON-RPC is an answer')
   // A payer may name any account as that of its tokens: a wallet has no data.
   for (const data of ['AAAA', '']) {
-    const result = { value: { data: [data, 'base64'] } }
+    const result = { value: { owner: SYSTEM_PROGRAM, data: [data, 'base64'] } }
     upstream.answer = answers((response) => json(response, { jsonrpc: '2.0', id: '1', result }))
-    t.equal(await node.balanceOf(SOLANA_PAY_TO), 0n, `an account of another form holds nothing: "${data}"`)
+    t.equal(
+      await node.balanceOf(`${SOLANA_PAY_TO} ${SOLANA_PAY_TO}`),
+      0n,
+      `an account of another form holds nothing: "${data}"`,
+    )
   }
   t.same(logged(), [])
   upstream.answer = broken
