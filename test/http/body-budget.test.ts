@@ -1,6 +1,5 @@
 // All bodies that are being received have one budget: beyond it the largest are refused, small ones never. All sockets are real; callers
 // have addresses of 127.0.0.0/8.
-import { subscribe, unsubscribe } from 'node:diagnostics_channel'
 import { type ClientRequest, type IncomingMessage, request } from 'node:http'
 import { json } from 'node:stream/consumers'
 import t, { type Test } from 'tap'
@@ -9,6 +8,7 @@ import { openBodyBudget } from '../../server/http/body-budget.ts'
 import { openLog } from '../../server/telemetry.ts'
 import { openAccountHarness } from '../accounts/harness.ts'
 import { until } from '../until.ts'
+import { nextRequest } from './next-request.ts'
 
 const BUDGET = 65_536
 const JSON_BODY = { 'content-type': 'application/json', accept: 'application/json, text/event-stream' }
@@ -93,18 +93,6 @@ for (const [path, headers] of Object.entries(PATHS))
     await isRefused(t, refused)
     t.not(await both.find((one) => one !== refused)?.end(), 503, 'the other one is read')
   })
-
-/** The next request that the process takes. */
-function nextRequest(): Promise<IncomingMessage> {
-  return new Promise((resolve) => {
-    const take = (message: unknown) => {
-      unsubscribe(STARTED, take)
-      resolve((message as { request: IncomingMessage }).request)
-    }
-    subscribe(STARTED, take)
-  })
-}
-const STARTED = 'http.server.request.start'
 
 t.test('a body that has ended is counted no more', async (t) => {
   const { begin } = await openListener(t)

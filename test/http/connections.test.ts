@@ -1,9 +1,8 @@
 // Connections of a web process are bounded: one address cannot take them all, new callers are served, and nothing stays open without
 // end. All sockets are real; callers have addresses of 127.0.0.0/8.
 import { createHash } from 'node:crypto'
-import { subscribe, unsubscribe } from 'node:diagnostics_channel'
 import { once } from 'node:events'
-import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
+import { createServer, type ServerResponse } from 'node:http'
 import { type AddressInfo, connect, type Socket } from 'node:net'
 import { queryObjects } from 'node:v8'
 import t, { type Test } from 'tap'
@@ -12,6 +11,7 @@ import { boundConnections } from '../../server/http/connections.ts'
 import { openLog } from '../../server/telemetry.ts'
 import { openAccountHarness } from '../accounts/harness.ts'
 import { until } from '../until.ts'
+import { nextRequest } from './next-request.ts'
 
 const MOST = 8
 const HONEST = '127.0.0.3'
@@ -186,18 +186,6 @@ t.test('a connection that is silent while its request is under way is closed', a
   const caller = await open(HOSTILE)
   t.equal(await caller.ask(HALF_BODY), undefined)
 })
-
-/** The next request that the process takes, before its body. */
-function nextRequest(): Promise<IncomingMessage> {
-  return new Promise((resolve) => {
-    const take = (message: unknown) => {
-      unsubscribe(STARTED, take)
-      resolve((message as { request: IncomingMessage }).request)
-    }
-    subscribe(STARTED, take)
-  })
-}
-const STARTED = 'http.server.request.start'
 
 const chunk = (data: string) => `${data.length.toString(16)}\r\n${data}\r\n`
 const IN_CHUNKS = 'host: localhost\r\ntransfer-encoding: chunked\r\n'
