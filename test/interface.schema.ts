@@ -263,11 +263,15 @@ export function openAjv(formats: readonly string[] = []) {
   return ajv
 }
 
-/** Compiles once; returns the problems of a value, one line each, none when it conforms. */
+/** Compiles once, for the first value; returns the problems of a value, one line each, none when it conforms. */
 export function buildCheck(schema: object): (value: unknown) => string[] {
-  const validate = openAjv(['base64']).compile(schema)
-  return (value) =>
-    validate(value) ? [] : (validate.errors ?? []).map((error) => `${error.instancePath || '/'} ${error.message}`)
+  let validate: ReturnType<ReturnType<typeof openAjv>['compile']> | undefined
+  return (value) => {
+    validate ??= openAjv(['base64']).compile(schema)
+    return validate(value)
+      ? []
+      : (validate.errors ?? []).map((error) => `${error.instancePath || '/'} ${error.message}`)
+  }
 }
 
 export const checkRequest = buildCheck(requestSchema)
