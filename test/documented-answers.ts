@@ -78,7 +78,8 @@ function openDocument() {
   const document = buildDocument({ config: readConfig({}) }, catalog) as unknown as Document
   const ajv = openAjv(['base64'])
   for (const keyword of Object.keys(document)) ajv.addKeyword(keyword)
-  ajv.addSchema(document, 'openapi')
+  // Not compared with the schema of schemas, which knows no `paths`: test/http/openapi.test.ts compiles every schema in it.
+  ajv.addSchema(document, 'openapi', undefined, false)
   const paths = Object.keys(document.paths).map((path) => ({
     path,
     form: new RegExp(`^${path.replaceAll('.', '\\.').replace(/\{\w+\}/g, '[^/]+')}$`),
