@@ -141,7 +141,7 @@ async function findCitation(
   const id = request_id.toLowerCase()
   if (!z.uuid().safeParse(id).success || !isRecoveryToken(api.secrets.recovery, id, recovery_token))
     throw new AppError('not_found', 'There is no such request, or the recovery token is not of this request.')
-  const stored = await findResult(tx, id)
+  const stored = await findResult(tx, id, api.config)
   if (!stored)
     throw new AppError('result_expired', 'The request has no result: it is not completed, or past its retention.')
   const result = citedResult.parse(JSON.parse(stored.result.toString()))

@@ -161,9 +161,20 @@ const signedRow = z.object({
   serial: z.int().nullable(),
 })
 
-/** A capture with its manifest; null where it is gone or not signed. Throws for bytes that another key sealed, or that were changed. */
-export async function findCapture(db: Database, key: KeyObject, id: string): Promise<SignedCapture | null> {
-  const row = await db.maybeOne(sql.type(signedRow)`select sealed, manifest, serial from captures where id = ${id}`)
+/**
+ * A capture with its manifest; null where it is gone, past its time by the clock, or not signed. Throws for bytes that another key sealed,
+ * or that were changed.
+ * @param options `retentionSeconds`: null: as long as its results
+ */
+export async function findCapture(
+  db: Database,
+  key: KeyObject,
+  id: string,
+  { retentionSeconds }: { retentionSeconds: number | null },
+): Promise<SignedCapture | null> {
+  const row = await db.maybeOne(sql.type(signedRow)`
+    select sealed, manifest, serial from captures
+    where id = ${id} and coalesce(created_at > now() - ${retentionSeconds}::float8 * interval '1 second', true)`)
   if (!row?.manifest || row.serial === null) return null
   return { id, packed: openBytes(key, id, row.sealed), manifest: row.manifest, serial: row.serial }
 }

@@ -4,7 +4,7 @@ import { priceOf } from '../interface/price.ts'
 import { type Call, endOfWait } from '../operation.ts'
 import { hasOtherPayment } from './admission/offered-payment.ts'
 import type { VerificationAnswer } from './answer-body.ts'
-import { findById, findResult } from './lookup.ts'
+import { findById, findResult, resultEnd } from './lookup.ts'
 import { describePending } from './pending-answer.ts'
 import { recoveryToken } from './recovery-token.ts'
 import { type RequestView, WORKING } from './request.ts'
@@ -43,8 +43,7 @@ export function askForPayment(row: RequestView, { api }: Call, refusal: AppError
  */
 export function expiryOf(row: RequestView, { config }: Call['api']): AppError | null {
   const now = Date.now()
-  const resultEnds = row.changed_at.getTime() + config.resultRetentionSeconds * 1000
-  if (row.state === 'completed') return resultEnds <= now ? resultExpired() : null
+  if (row.state === 'completed') return resultEnd(row, config.resultRetentionSeconds) <= now ? resultExpired() : null
   if (row.state === 'expired') return row.payment ? resultExpired() : quoteExpired()
   const isUnpaid = row.state === 'quoted' || row.state === 'unpaid'
   return isUnpaid && row.quote_expires_at.getTime() <= now ? quoteExpired() : null
@@ -123,13 +122,13 @@ async function serveResult(id: string, { api }: Call, replay: boolean): Promise<
 }
 
 async function readResult(id: string, api: Call['api']) {
-  const row = await findResult(api.db, id)
+  const row = await findResult(api.db, id, api.config)
   if (!row) return null
   const kept = {
     bytes: row.result,
     settlementHeader: row.settlement_header,
     recoveryToken: recoveryToken(api.secrets.recovery, id),
-    expiresAt: row.changed_at.getTime() + api.config.resultRetentionSeconds * 1000,
+    expiresAt: resultEnd(row, api.config.resultRetentionSeconds),
   }
   api.results.set(id, kept)
   return kept

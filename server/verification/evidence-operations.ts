@@ -2,7 +2,6 @@
 import { z } from 'zod'
 import { addressKey, networkKey } from '../accounts/address-key.ts'
 import type { Api } from '../context.ts'
-import { sql } from '../db/pool.ts'
 import { AppError, retrySoon } from '../errors.ts'
 import type { PackageOrder } from '../evidence/package-thread.ts'
 import { findCapture, type SignedCapture } from '../evidence/store.ts'
@@ -12,6 +11,7 @@ import { describeReceipt } from '../receipts/operations.ts'
 import { findTimestampsOver } from '../receipts/timestamps.ts'
 import { isThreadShortage, PAGE_LIMITS, type PageOptions } from '../threads/pool.ts'
 import { buildSemaphore } from '../threads/semaphore.ts'
+import { findResult } from './lookup.ts'
 import { isRecoveryToken } from './recovery-token.ts'
 
 /** Media type of WACZ. */
@@ -83,13 +83,11 @@ async function buildFor(
   api: Api,
   options: PageOptions,
 ): Promise<Buffer | null> {
-  const row = await api.db.maybeOne(sql.type(capturedResult)`
-    select result, capture_id from verification_requests
-    where id = ${id} and state = 'completed' and capture_id is not null`)
-  if (!row) return null
+  const row = await findResult(api.db, id, api.config)
+  if (!row?.capture_id) return null
   const result = purchaseResult.parse(JSON.parse(row.result.toString('utf8')))
   if (result.verification_type !== type) return null
-  const captured = await findCapture(api.db, api.secrets.capture, row.capture_id)
+  const captured = await findCapture(api.db, api.secrets.capture, row.capture_id, api.config.capture)
   if (!captured || !isOf(captured, result)) return null
   const { receipts, stamps } = await proveBoth(api, result.receipt.attestation.serial, captured.serial)
   const { extraction } = manifestOf(captured)
@@ -132,8 +130,6 @@ async function proveBoth({ db, reader }: Api, own: number, capture: number) {
   const [result, captured] = await Promise.all([receipt(own), receipt(capture)])
   return { receipts: { result, capture: captured }, stamps }
 }
-
-const capturedResult = z.object({ result: z.instanceof(Buffer), capture_id: z.string() })
 
 const manifestShape = z.object({ checked_at: z.string(), text_sha256: z.string(), extraction: z.string() })
 

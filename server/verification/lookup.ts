@@ -1,6 +1,7 @@
 // Lookups of stored requests by key, id or payment identifier, and of the result that is served.
 import { createHash } from 'node:crypto'
 import { z } from 'zod'
+import type { Config } from '../config.ts'
 import { type Batcher, openReads } from '../db/batch.ts'
 import { column, type Database, sql, type Tx } from '../db/pool.ts'
 import { AppError } from '../errors.ts'
@@ -78,18 +79,33 @@ export function findTimes(db: Database, id: string): Promise<z.output<typeof req
     select created_at, changed_at from verification_requests where id = ${id}`)
 }
 
-/** The result as the bytes that are served, and its PAYMENT-RESPONSE header. */
+/** The result as the bytes that are served, its PAYMENT-RESPONSE header, and the capture of its page. */
 const storedResult = z.object({
   result: z.instanceof(Buffer),
   settlement_header: z.string().nullable(),
   changed_at: z.date(),
+  capture_id: z.string().nullable(),
 })
 type StoredResult = z.output<typeof storedResult>
 
-/** Null unless the request is completed and its result is still stored. */
-export function findResult(db: Database | Tx, id: string): Promise<StoredResult | null> {
-  return db.maybeOne(sql.prepared('find_result', storedResult)`
-    select result, settlement_header, changed_at from verification_requests where id = ${id} and state = 'completed'`)
+/**
+ * Null unless the request is completed and its result is within its retention by the clock, whenever it is deleted. What is made of a
+ * stored result for a caller is made of this one.
+ */
+export async function findResult(
+  db: Database | Tx,
+  id: string,
+  { resultRetentionSeconds }: Pick<Config, 'resultRetentionSeconds'>,
+): Promise<StoredResult | null> {
+  const row = await db.maybeOne(sql.prepared('find_result', storedResult)`
+    select result, settlement_header, changed_at, capture_id::text
+    from verification_requests where id = ${id} and state = 'completed'`)
+  return row && resultEnd(row, resultRetentionSeconds) > Date.now() ? row : null
+}
+
+/** Milliseconds of the clock from which a completed request has no result. */
+export function resultEnd({ changed_at }: Pick<StoredResult, 'changed_at'>, retentionSeconds: number): number {
+  return changed_at.getTime() + retentionSeconds * 1000
 }
 
 /** Requests in one of the states WORKING, spelled out because a partial index covers them: how many, and seconds since the last change of the one that waits longest. */

@@ -276,6 +276,12 @@ t.test('invalid watches are refused', async (t) => {
   t.equal((await call('DELETE', '/v1/citation-watch/h')).status, 204)
   t.same(await system.sql('select from webhooks'), [])
   t.equal((await put(named)).status, 201, 'there is room again')
+  await system.sql(`update verification_requests set changed_at = changed_at - interval '1 day'`)
+  t.match(
+    await put(named),
+    { status: 410, body: { error: { code: 'result_expired' } } },
+    'past retention, not deleted yet',
+  )
 })
 
 t.test('test alerts to a receiver that fails are limited', async (t) => {

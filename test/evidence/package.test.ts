@@ -10,7 +10,7 @@ import { chunked, FIRST, openOrigin, SECOND, STAPLE } from './origin.ts'
 import { askEvidence, buyFrom, openPackage } from './purchases.ts'
 
 const origin = await openOrigin()
-const system = await startSystem({ env: { SOURCE_CAPTURE: 'on', ...origin.env } })
+const system = await startSystem({ env: { SOURCE_CAPTURE: 'on', CAPTURE_RETENTION_SECONDS: '80000', ...origin.env } })
 t.teardown(async () => {
   await system[Symbol.asyncDispose]()
   await origin[Symbol.asyncDispose]()
@@ -254,6 +254,20 @@ t.test('every other call for a package is answered as if there were none', async
     t.match(await answer.json(), { error: { code: 'not_found' } })
   }
   t.equal((await askEvidence(system, bought)).status, 200)
+  await system.sql('update verification_requests set changed_at = changed_at - $1::interval where id = $2', [
+    '1 day',
+    bought.result.request_id,
+  ])
+  t.equal((await askEvidence(system, bought)).status, 404, 'the result is past its time, deleted or not')
+  const old = await buyFrom(system, { source_url: `https://${SECOND}/page`, claim: 'The ferry sails again.' })
+  t.equal((await askEvidence(system, old)).status, 200)
+  await system.sql(
+    `update captures set created_at = created_at - $1::interval
+     where id = (select capture_id from verification_requests where id = $2)`,
+    ['1 day', old.result.request_id],
+  )
+  t.equal((await askEvidence(system, old)).status, 404, 'the capture is past its time, deleted or not')
+  t.equal((await askEvidence(system, other)).status, 200)
   await system.sql('delete from captures')
-  t.equal((await askEvidence(system, bought)).status, 404, 'the capture is gone')
+  t.equal((await askEvidence(system, other)).status, 404, 'the capture is gone')
 })
