@@ -334,7 +334,9 @@ t.test('what runs without the packages of development does not import them', asy
   const client = manifestOf('client/package.json')
   const sdk = manifestOf('client/sdk/package.json')
   for (const [from, packages] of [
-    [/^(server|workers)\//, dependencies],
+    [/^(server|workers)\/(?!fixture-tls\.ts)/, dependencies],
+    // For a start without a host of one's own: `npm start`, the demo and the tests.
+    [/^server\/fixture-tls\.ts$/, { ...dependencies, ...optionalDependencies }],
     [/^client\/(?!page\/)/, { ...client.dependencies, ...sdk.dependencies, ...sdk.peerDependencies }],
     // The service bundles the pages; a caller gets them bundled. The bundler takes the verifier from workers/.
     [/^client\/page\/(?!build\.ts)/, { ...dependencies, 'countersign-verifier': '' }],
