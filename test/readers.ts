@@ -18,10 +18,7 @@ import { type Report, UnreadableReportError } from '../client/report/report.ts'
 import { findTextDirective } from '../client/text-fragment.ts'
 import { MAX_REPLY_BYTES, openTimestampVerifier } from '../client/timestamp.ts'
 import { linksIn, withoutLinks } from '../client/wrappers/grading.ts'
-import { LIMITS } from '../server/interface/limits.ts'
-import { putJournalSlot } from '../server/journal/operations.ts'
-import { MAX_SLOT_BYTES } from '../server/journal/slots.ts'
-import { MAX_QUOTE_CHARS } from '../server/quotes/quote-check.ts'
+import { LIMITS, MAX_QUOTE_CHARS, MAX_SLOT_BYTES } from '../server/interface/limits.ts'
 import { extract } from '../workers/text/page/text-thread.ts'
 import { findQuotes } from '../workers/text/quote-thread.ts'
 import { textDirective } from '../workers/text/text-fragment.ts'
@@ -136,7 +133,7 @@ const replies = Object.fromEntries(
     },
   ]),
 )
-const timestamps = await openTimestampVerifier('')
+let timestamps: ReturnType<typeof openTimestampVerifier> | undefined
 
 const files = { ...hostileFiles, ...resultOf }
 
@@ -276,7 +273,7 @@ export const readers: Readonly<Record<string, Reader>> = {
     usualLimit: 4_194_304,
     isApart: true,
     inputs: wholePackages,
-    // Loaded only for this row, because each count looks at all code that is loaded.
+    // Loaded only for this row, because each count looks at all code that is loaded. So are those of timestamps and of the journal.
     read: async (text) => (await import('./client/whole-packages.ts')).replayWhole(text),
   },
   'texts that a wrapper grades': {
@@ -300,12 +297,18 @@ export const readers: Readonly<Record<string, Reader>> = {
     most: inThread(300, 5_000),
     limit: MAX_REPLY_BYTES - 64,
     inputs: replies,
-    read: (text) => timestamps.verify(Buffer.from(text, 'latin1'), encoder.encode('x')),
+    read: async (text) => {
+      timestamps ??= openTimestampVerifier('')
+      return (await timestamps).verify(Buffer.from(text, 'latin1'), encoder.encode('x'))
+    },
   },
   'values of the journal': {
     most: inThread(250, 5_000),
     limit: MAX_SLOT_BYTES,
     inputs: generated,
-    read: (text) => putJournalSlot.input.parse({ slot: 'a', data: Buffer.from(text) }),
+    read: async (text) => {
+      const { putJournalSlot } = await import('../server/journal/operations.ts')
+      return putJournalSlot.input.parse({ slot: 'a', data: Buffer.from(text) })
+    },
   },
 }

@@ -16,3 +16,8 @@ export const LIMITS = {
   socketTimeoutSeconds: 15,
   timeoutSeconds: 60,
 } as const
+
+/** Of a quote that is to be checked. */
+export const MAX_QUOTE_CHARS = 1000
+/** Of a slot of the journal. */
+export const MAX_SLOT_BYTES = 65_536

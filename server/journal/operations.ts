@@ -1,10 +1,11 @@
 // Operations of the journal.
 import { z } from 'zod'
 import { LIMITS, tierLimit } from '../accounts/tiers.ts'
+import { MAX_SLOT_BYTES } from '../interface/limits.ts'
 import { defineAccountExchange, defineAccountOperation, Reply } from '../operation.ts'
 import { isNotModified, requirePreconditions } from '../preconditions.ts'
 import { requireRoom } from './bounds.ts'
-import { deleteSlot, etagOf, listSlots, MAX_SLOT_BYTES, readSlot, slotName, slotRow, writeSlot } from './slots.ts'
+import { deleteSlot, etagOf, listSlots, readSlot, slotName, slotRow, writeSlot } from './slots.ts'
 
 const bytes = z.custom<Buffer>((value) => value instanceof Buffer)
 

@@ -9,8 +9,7 @@ import { type Batcher, openReads } from '../db/batch.ts'
 import { column, type Database, nothing, sql, type Tx } from '../db/pool.ts'
 import { utcMilliseconds } from '../db/time.ts'
 import { AppError } from '../errors.ts'
-
-export const MAX_SLOT_BYTES = 65_536
+import { MAX_SLOT_BYTES } from '../interface/limits.ts'
 
 export const slotName = ownName.describe('Name of the slot.')
 

@@ -1,7 +1,7 @@
 // The 25 tools of the control toolkit: the text of each for models, and the operation behind it.
 
 import { MONTHLY_PRICE_USD } from '../accounts/tiers.ts'
-import { MAX_SLOT_BYTES } from '../journal/slots.ts'
+import { MAX_SLOT_BYTES } from '../interface/limits.ts'
 import type { Operation } from '../operation.ts'
 import { readJournalSlot } from './journal.ts'
 import { type OperationTool, operationTool } from './operation-tool.ts'

@@ -13,12 +13,12 @@ import { z } from 'zod'
 import { type Database, nothing, sql, type Tx } from '../db/pool.ts'
 import type { AppError } from '../errors.ts'
 import type { Held } from '../free-work/jobs.ts'
+import { MAX_QUOTE_CHARS } from '../interface/limits.ts'
 import { verificationInput } from '../interface/result.ts'
 import { sha256Hex, text, timestamp } from '../interface/scalars.ts'
 import { type Waiting, waiting } from '../verification/request.ts'
 
 export const MAX_QUOTES = 20
-export const MAX_QUOTE_CHARS = 1000
 /** Seconds for which an answer or a failure is kept. */
 export const KEEP_SECONDS = 86_400
 /** Seconds after a retryable failure in which the same body gets the same failure, so that a caller who polls sees it. */
