@@ -11,7 +11,8 @@ const leastFor = (size: number) => Math.max(LITTLE.all, LITTLE.each * size)
 const SPAN = 64
 /** Most work: for each character, and for an input of any size, because budgets do not depend on it. */
 const MOST = { each: 2500, anyway: 40_000_000 }
-const FIRST = 1024
+/** The smallest size. */
+export const FIRST = 1024
 const STEP = 8
 
 /** The slope of the line through the points (log size, log work). */
@@ -32,7 +33,7 @@ export function sizesUpTo(limit: number): number[] {
 
 /**
  * The exponent with which the work grows at the largest sizes. Takes larger ones, up to the limit, until the work is enough to tell or
- * in proportion to the size, and as long as it seems to grow too fast.
+ * in proportion to the size, and as long as it seems to grow too fast. What is kept between calls must be made before.
  * @param options `isWhole` takes all sizes; `isApart` leaves out the work that is the same for each size, which may be so much that it
  * hides the rest
  */
@@ -42,8 +43,6 @@ export async function growthOf(
   limit: number,
   { isWhole = false, isApart = false } = {},
 ): Promise<number> {
-  // What is kept between calls is made before anything is counted.
-  await meter.count(() => work(FIRST))
   const fixed = isApart ? await meter.count(() => work(1)) : 0
   const points: [number, number][] = []
   const counts: number[] = []
