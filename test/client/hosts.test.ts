@@ -2,11 +2,10 @@
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { Client } from '@modelcontextprotocol/sdk/client/index.js'
-import { StdioClientTransport } from '@modelcontextprotocol/sdk/client/stdio.js'
 import t from 'tap'
 import { BARE_ENV } from '../children.ts'
 import { openInspector } from '../mcp/inspector.ts'
+import { openHere } from './mcp-hosts.ts'
 
 const ROOT = join(import.meta.dirname, '../..')
 const CLI = join(ROOT, 'client/cli.ts')
@@ -61,15 +60,15 @@ t.test('a line for each host, which begins with npx', async (t) => {
 t.test('each line starts a server that lists its tools', async (t) => {
   for (const [host, how] of rows) {
     if (!/npx/.test(how)) continue
-    const client = new Client({ name: 'a-host', version: '1.0.0' })
-    await client.connect(new StdioClientTransport({ ...here(startedBy(how)), env: BARE_ENV }))
-    const { tools } = await client.listTools()
+    // The inspector below starts the program.
+    const [, , ...args] = here(startedBy(how)).args
+    const opened = await openHere(args, null, 'SDK 1')
     t.same(
-      tools.map(({ name }) => name),
+      (await opened.list()).map(({ name }) => name),
       ['verify_source', 'check_quotes', 'check_report', 'verify_receipt'],
       host,
     )
-    await client.close()
+    await opened.close()
   }
 })
 
