@@ -136,7 +136,7 @@ function groupFiles(files: string[]): string[][] {
 /** Files of one process. It ends with a folder where it has enough of them: files of one folder load the same. */
 const GROUP = { enough: 14, most: 22 }
 /** They wait for programs, for an outage, or for pages that never end. The first is skipped as a whole where its program is another. */
-const WAITS = new Set(['backup', 'crowd', 'demo', 'outage', 'source'].map((name) => `test/${name}.test.ts`))
+const WAITS = new Set(['backup', 'crowd', 'demo', 'outage', 'readers', 'source'].map((name) => `test/${name}.test.ts`))
 /**
  * They pack and install the packages, which is done once in a process. Together they take longer than any other process, so theirs is
  * the first.
