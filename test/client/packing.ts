@@ -43,47 +43,6 @@ export async function succeed(...[command, args, ...rest]: Parameters<typeof run
   return stdout
 }
 
-interface Done {
-  code: number
-  stdout: string
-  stderr: string
-}
-
-/**
- * Runs commands of the client that is installed in the project, one after another in one process of this program of Node: a process for
- * each would take most of its time for loading. The local verifier's model is loaded once for all of them.
- */
-export async function runCommands(
-  node: string,
-  project: string,
-  commands: readonly (readonly string[])[],
-  env: NodeJS.ProcessEnv = {},
-): Promise<Done[]> {
-  const ran = await run(node, ['--input-type=module', '-e', IN_TURN, JSON.stringify(commands)], project, env)
-  const [stdouts, stderrs] = [ran.stdout, ran.stderr].map((text) => [...text.matchAll(/(.*?)\0(\d+)\0/gs)])
-  if (stdouts?.length !== commands.length) throw new Error(`a command ended the process: ${ran.stdout}${ran.stderr}`)
-  return stdouts.map(([, stdout = '', code], i) => ({ code: Number(code), stdout, stderr: stderrs?.[i]?.[1] ?? '' }))
-}
-
-const IN_TURN = `
-import { existsSync } from 'node:fs'
-import { main } from './node_modules/countersign/dist/commands/main.js'
-const runtime = './node_modules/countersign-verifier/dist/runtime/ort.wasm.bundle.min.mjs'
-if (existsSync(runtime)) {
-  const { InferenceSession } = await import(runtime)
-  const { create } = InferenceSession
-  let made
-  InferenceSession.create = (...args) => (made ??= create.apply(InferenceSession, args))
-  InferenceSession.prototype.release = async () => {}
-}
-for (const args of JSON.parse(process.argv[1])) {
-  const end = '\\0' + (await main(args)) + '\\0'
-  process.stdout.write(end)
-  process.stderr.write(end)
-}
-process.exit()
-`
-
 /** Outside the repository, because inside it Node would find files that the tarball lacks. */
 export function openProject(t: Test): string {
   const folder = openFolder()
