@@ -16,12 +16,10 @@ import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
-import type { Duplex, Readable } from 'node:stream'
+import type { Readable } from 'node:stream'
 import t from 'tap'
 import { withoutAuditor } from '../auditor.ts'
 import { BARE_ENV, startChild } from '../children.ts'
-import { countersignIn } from '../client/command-line.ts'
-import { shareVerifier } from '../client/shared-verifier.ts'
 import { openTestDatabase } from '../database.ts'
 import { Certificates, openAuthority } from '../time-stamp-authority.ts'
 import { until } from '../until.ts'
@@ -112,24 +110,16 @@ const GIVEN: Readonly<Record<string, string>> = {
     node -p 'JSON.stringify(JSON.parse(fs.readFileSync("result.json")).receipt.attestation)' > attestation.json`,
 }
 
-/**
- * The packages are not installed, and a person says yes to each purchase. LAST is the file with the output of the command before.
- * Descriptor 4 leads to this process, which runs the commands of the client (see answerCalls).
- */
+/** The packages are not installed, and a person says yes to each purchase. LAST is the file with the output of the command before. */
 const PRELUDE = `
 countersign() {
   case "$*" in
-    buy*|batch*--wallet*|check*--wallet*) set -- "$@" --yes ;;
+    buy*|batch*--wallet*|check*--wallet*) node client/cli.ts "$@" --yes ;;
+    *) node client/cli.ts "$@" ;;
   esac
-  local call=$(mktemp -d) status
-  env -0 > $call/env; printf '%s\\0' "$@" > $call/args; cat > $call/in
-  echo $call >&4; read -r status <&4
-  cat $call/out; cat $call/err >&2; rm -r $call; return $status
 }
 npx() { test "$1" = countersign && shift && countersign "$@"; }
 `
-/** README names the program itself, which is run there, and in this process on the pages after it. */
-const AFTER_README = `node() { if test "$1" = client/cli.ts; then shift; countersign "$@"; else command node "$@"; fi; }`
 
 /** Programs of the machine that the commands call. */
 const MISSING = ['bash', 'curl', 'openssl', 'npm'].filter((name) => spawnSync(name, ['--version']).error)
@@ -189,12 +179,7 @@ class Shell implements AsyncDisposable {
 
   constructor(folder: string, name: string, env: Record<string, string>) {
     // In a group of its own, which is ended as one: npm starts a shell, and that the service.
-    this.#child = spawn('bash', {
-      cwd: folder,
-      env,
-      stdio: ['pipe', 'ignore', 'inherit', 'pipe', 'pipe'],
-      detached: true,
-    })
+    this.#child = spawn('bash', { cwd: folder, env, stdio: ['pipe', 'ignore', 'inherit', 'pipe'], detached: true })
     this.#statuses = createInterface({ input: this.#child.stdio[3] as Readable })[Symbol.asyncIterator]()
     this.#folder = folder
     this.#name = name
@@ -212,20 +197,6 @@ class Shell implements AsyncDisposable {
     writeFileSync(file, '')
     this.#child.stdin?.write(`{ ${command}\n} >${file} 2>&1 </dev/null 3>&-; echo $? >&3; LAST=${file}\n`)
     return file
-  }
-
-  /** Runs the commands of the client that PRELUDE hands over, one at a time: a program for each would take most of its time to load. */
-  async answerCalls() {
-    const calls = this.#child.stdio[4] as Duplex
-    for await (const call of createInterface({ input: calls })) {
-      const read = (name: string) => readFileSync(join(call, name), 'utf8').split('\0').slice(0, -1)
-      const env = Object.fromEntries(read('env').map((line) => line.split(/=(.*)/s) as [string, string]))
-      const input = readFileSync(join(call, 'in'))
-      const { code, bytes, stderr } = await countersignIn(env.PWD ?? '', read('args'), { env, input })
-      writeFileSync(join(call, 'out'), bytes)
-      writeFileSync(join(call, 'err'), stderr)
-      calls.write(`${code}\n`)
-    }
   }
 
   async [Symbol.asyncDispose]() {
@@ -280,7 +251,6 @@ t.test('every command of the guide runs, or is said not to run and why', { skip 
   }
   for (const page of Object.keys(GIVEN)) t.ok(PAGES.includes(page), page)
 
-  shareVerifier(t)
   await using opened = new AsyncDisposableStack()
   const database = opened.use(await openTestDatabase())
   const folder = mkdtempSync(join(tmpdir(), 'countersign-guide-'))
@@ -311,14 +281,12 @@ t.test('every command of the guide runs, or is said not to run and why', { skip 
   const keyOf = (use: string) => keys.find((key) => key.use === use) ?? {}
   const copied = { FIRST_KEY: keyOf('receipt').pubkey_hex ?? '', CHECKPOINT_KEY: keyOf('checkpoint').vkey ?? '' }
   const shell = opened.use(new Shell(folder, 'reader', { ...env, ...copied, SERVICE: service }))
-  void shell.answerCalls()
   t.match(await shell.run(PRELUDE), { status: 0 })
   for (const [n, command] of commands.entries()) {
     const { page, text } = command
     if (starting.includes(command) || Object.keys(NOT_RUN).some((start) => text.startsWith(start))) continue
     if (page !== commands[n - 1]?.page) {
-      const client = page === 'README.md' ? '' : AFTER_README
-      const given = await shell.run(`unset COUNTERSIGN_SERVICE COUNTERSIGN_KEY\n${client}\n${GIVEN[page] ?? ''}`)
+      const given = await shell.run(`unset COUNTERSIGN_SERVICE COUNTERSIGN_KEY\n${GIVEN[page] ?? ''}`)
       t.equal(given.status, 0, `what a reader of ${page} has: ${given.output}`)
     }
     if (text.includes('/checkpoint/timestamp')) await stamp(folder, data)
