@@ -3,6 +3,7 @@
 import { createHash } from 'node:crypto'
 import { CsvError, parse } from 'csv-parse/sync'
 import { UsageError } from '../arguments.ts'
+import { uriFault } from '../uri.ts'
 import type { Format } from './formats.ts'
 import { claimsOf, MOST_CLAIMS, type Question, type Row } from './order.ts'
 
@@ -191,7 +192,9 @@ function pageFault(source_url: string): string | null {
   if (!/^https:\/\/\S+$/.test(source_url) || !URL.canParse(source_url)) return 'source_url is not an https:// URL'
   // biome-ignore lint/suspicious/noControlCharactersInRegex: ASCII includes the control characters
   if (!/^[\x00-\x7f]*$/.test(source_url)) return 'source_url must be ASCII: percent-encode it'
-  return source_url.length > MAX_URL ? `source_url is longer than ${MAX_URL} characters` : null
+  if (source_url.length > MAX_URL) return `source_url is longer than ${MAX_URL} characters`
+  const fault = uriFault(source_url)
+  return fault === null ? null : `source_url is no URI: ${fault}`
 }
 
 function claimFault(claim: string): string | null {

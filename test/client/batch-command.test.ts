@@ -236,6 +236,14 @@ t.test('a service that refuses before it names terms', async (t) => {
   t.ok(isUnpaid(shop))
 })
 
+t.test('rows that the service refuses keep no other row from being bought, however many come first', async (t) => {
+  const { shop, path, write, batch } = await openDesk(t)
+  shop.rule = ({ body }) => (body.includes('Claim 7.') ? undefined : refuse(422, 'source_blocked'))
+  const args = [write('in.csv', csvOf(rowsOf(8))), '--budget', '1', '--out', path('out'), '--yes']
+  t.match(await batch(args), { code: 1, stdout: /^8 rows: 1 completed, 7 failed/ })
+  t.equal(shop.settled.size, 1)
+})
+
 t.test('a budget smaller than the rows: what it allows is bought, and the command ends', async (t) => {
   const { shop, path, write } = await openDesk(t)
   const { run } = openCommand(t, shop)

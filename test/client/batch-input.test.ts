@@ -113,6 +113,16 @@ t.test('rows that the service would refuse are not sent', async (t) => {
     ['https://exa mple.org/,c', 'source_url is not an https:// URL'],
     ['https://example.org/\u00fc,c', 'source_url must be ASCII: percent-encode it'],
     [`https://example.org/${'x'.repeat(2048)},c`, 'source_url is longer than 2048 characters'],
+    ...['a|b', '?t[]=1', 'a^', 'a\\b', '{x}', '<x>', '`'].map((tail) => {
+      const character = /[^a-z?]/.exec(tail)?.[0] ?? ''
+      const escaped = `%${character.charCodeAt(0).toString(16).toUpperCase()}`
+      return [`https://example.org/${tail},c`, `source_url is no URI: write ${character} as ${escaped}`]
+    }),
+    ...['%', '%zz', '%2', '?a=%g0'].map((tail) => [
+      `https://example.org/${tail},c`,
+      'source_url is no URI: write % as %25 where no two hexadecimal digits follow it',
+    ]),
+    ['https://example.org/#a#b,c', 'source_url is no URI: write # as %23 after the first one'],
     [`${URL},`, 'claim is missing'],
     [`${URL},"  "`, 'claim is missing'],
     [`${URL},${long}`, 'claim is longer than 2000 characters'],

@@ -27,8 +27,6 @@ import { endAtSignals, stopAtSignals } from '../signals.ts'
 /** Milliseconds for one row: longer than any settlement takes that succeeds. */
 const ROW_MS = 600_000
 const GIVEN_AWAY = 'The service answered with a result where it should have asked for a payment.'
-/** Most questions for which the terms are requested, because the service may refuse the first of them. */
-const MAX_ASKED = 5
 
 /**
  * Runs a command that buys. Failures count as wrong usage if the user can correct them before anything is bought. A signal ends it
@@ -75,7 +73,7 @@ export async function checkBudgetFileOfRun(path: string | undefined): Promise<vo
   if (path !== undefined) checkUnlocked(budgetLock(path))
 }
 
-/** The terms of the first question that the service names terms for, checked. Pays nothing. */
+/** The terms of the first question that the service does not refuse, however many are refused before it, checked. Pays nothing. */
 export async function askTerms(
   service: string,
   questions: readonly Question[],
@@ -83,7 +81,7 @@ export async function askTerms(
   { price, payment_mode }: Capabilities,
 ): Promise<Terms> {
   let last: unknown
-  for (const question of questions.slice(0, MAX_ASKED)) {
+  for (const question of questions) {
     const client = openClient({ baseUrl: service })
     const options = { idempotencyKey: createIdempotencyKey() }
     const asked: Promise<unknown> =
