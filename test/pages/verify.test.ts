@@ -8,7 +8,6 @@ import { pathToFileURL } from 'node:url'
 import type { Page } from 'playwright-core'
 import t, { type Test } from 'tap'
 import { FLAG_WORDS } from '../../client/flag-words.ts'
-import { buildAssets, renderSingleFile } from '../../client/page/build.ts'
 import { type Passage, passagesOf, type Quoted } from '../../client/page/result/passages.ts'
 import { tryLink } from '../../client/page/try/try-link.ts'
 import { changedParts } from '../../client/page/verify/changed-parts.ts'
@@ -16,6 +15,7 @@ import { wordsOf } from '../../client/page/verify/check-words.ts'
 import { HEADLINES } from '../../client/page/verify/report-view.ts'
 import { FRESH_VERDICTS, STANCE_WORDS, VERDICT_WORDS } from '../../client/verdict-words.ts'
 import { verifyResult } from '../../client/verification.ts'
+import { openAssets } from '../../server/pages/assets.ts'
 import { explainedFlags } from '../../server/verification/offer/risk-flag-advice.ts'
 import { type Browser, noBrowser, overflow, picture, seriousFindings, sharedBrowser, shown, visit } from '../browser.ts'
 import { harbourClaim, payingFetch, startSystem } from '../system.ts'
@@ -560,7 +560,7 @@ async function testSingleFile(t: Test, browser: Browser, result: string) {
   const folder = await mkdtemp(join(tmpdir(), 'countersign-page-'))
   t.teardown(() => rm(folder, { recursive: true }))
   const file = join(folder, 'verify.html')
-  await writeFile(file, renderSingleFile(await buildAssets()))
+  await writeFile(file, (await openAssets()).singleFile.body)
   await using opened = await visit(browser, pathToFileURL(file).href)
   const { page, requests, complaints } = opened
   t.match(await check(page, result), /Unchanged, but signed with an unknown key/)
