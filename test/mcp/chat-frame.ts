@@ -39,7 +39,10 @@ export async function openChatHosts(
   return {
     async open(html, options = {}) {
       const visited = opened.use(
-        await visit(browser, 'about:blank', { colorScheme: options.theme === 'dark' ? 'light' : 'dark' }),
+        await visit(browser, 'about:blank', {
+          colorScheme: options.theme === 'dark' ? 'light' : 'dark',
+          isSpent: true,
+        }),
       )
       const { page, requests } = visited
       await page.route(SANDBOX, (route) =>

@@ -267,6 +267,31 @@ t.test('in a browser', { skip: noBrowser }, async (t) => {
   })
 })
 
+t.test('a window that was visited is as a new one for the next visit', { skip: noBrowser }, async (t) => {
+  const [first, next] = [await leaveTraces(), await leaveTraces()]
+  t.equal(next.page, first.page)
+  t.same([first.found, next.found], ['0 0 0 0 0', '0 0 0 0 0'])
+  t.ok(first.bytes > 10_000 && next.bytes > 0.95 * first.bytes, `${next.bytes} bytes, and ${first.bytes} before`)
+})
+
+/** How many traces of earlier visits there are in a window, in which some of each kind are left. */
+async function leaveTraces() {
+  await using opened = await visit(await sharedBrowser(), system.url('/pricing'))
+  const { page, transferred } = opened
+  const found = await page.evaluate(async () => {
+    const stores = [document.cookie.length, localStorage.length, sessionStorage.length]
+    const counts = [...stores, (await caches.keys()).length, (await indexedDB.databases()).length]
+    await cookieStore.set('trace', '1')
+    for (const store of [localStorage, sessionStorage]) store.setItem('trace', '1')
+    await caches.open('trace')
+    await new Promise((resolve) => {
+      indexedDB.open('trace').onsuccess = resolve
+    })
+    return counts.join(' ')
+  })
+  return { page, found, bytes: transferred() }
+}
+
 /** A page with each part, under the policy of all pages. */
 async function testParts(t: Test, browser: Browser) {
   const site = await openSite({ baseUrl: system.service.address })

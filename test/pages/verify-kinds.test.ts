@@ -78,7 +78,7 @@ t.test('in a browser', { skip: noBrowser }, async (t) => {
   const client = new Countersign({ baseUrl, apiKey })
   const granted = await client.grantLease({ agent: 'agent-7', action: 'pay', lim: 'usd<=20', ttl_s: 3600 })
   const { lease_id, recheck_by_ms } = granted.lease
-  await using opened = await visit(await sharedBrowser(), 'about:blank')
+  await using opened = await visit(await sharedBrowser(), 'about:blank', { isSpent: true })
   const { page, complaints } = opened
   await page.clock.setFixedTime(recheck_by_ms - 25_000)
   await page.goto(system.url('/verify'))
