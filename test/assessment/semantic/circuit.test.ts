@@ -1,6 +1,6 @@
 // What a stranger's text can cause, and what only our own question decides: when a model's server gets no questions.
 import t, { type Test } from 'tap'
-import { openThreads } from '../../../server/threads/pool.ts'
+import { openThreads, type Threads } from '../../../server/threads/pool.ts'
 import { literalAssessor } from '../../../workers/assessment/literal/assessor.ts'
 import { type Asked, answer, type Reply, refuse, type Script, verdictOn } from './messages-server.ts'
 import { type LabOptions, openLab } from './semantic-lab.ts'
@@ -16,10 +16,10 @@ const threads = openThreads({ maxThreads: 2 })
 t.teardown(() => threads[Symbol.asyncDispose]())
 
 /** A lab whose clock and timers the test moves. */
-async function openClocked(script: Script, options: LabOptions = {}) {
+async function openClocked(script: Script, options: LabOptions = {}, by: Threads = threads) {
   let now = 1_000_000
   const due: { at: number; work: () => void }[] = []
-  const lab = await openLab(threads, script, {
+  const lab = await openLab(by, script, {
     timeoutMs: 1200,
     now: () => now,
     schedule: (work, ms) => void due.push({ at: now + ms, work }),
@@ -61,6 +61,74 @@ t.test('three slow questions about one page never close the sale for others', as
   await isAway(t, lab.assess(CLAIM, HOSTILE), /timed out/)
   t.equal(lab.server.asked.length, 3)
   t.equal(lab.assessor.pausedUntil, null)
+})
+
+const laneOf = (payer: string) => ({ payer, domain: `${payer}.test`, isFree: false })
+
+/** A house whose model answers only when it is told to, and how many texts were made ready for questions. */
+async function openHeld(mayAnswer: (asked: Asked) => boolean) {
+  const held: (() => void)[] = []
+  const hold = (asked: Asked): Reply =>
+    mayAnswer(asked) ? good(asked) : (_, response) => void held.push(() => answer(response, good(asked)))
+  let planned = 0
+  const counted: Threads = {
+    ...threads,
+    async run<T>(...call: Parameters<Threads['run']>) {
+      const done = await threads.run<T>(...call)
+      planned++
+      return done
+    },
+  }
+  const house = await openClocked(hold, { timeoutMs: 10_000 }, counted)
+  await house.tried(1)
+  return {
+    lab: house.lab,
+    held,
+    async planned(times: number) {
+      while (planned < times) await new Promise(setImmediate)
+      await new Promise(setImmediate)
+    },
+    /** Answers whatever is asked from now on. */
+    open() {
+      house.lab.server.script = good
+      for (const give of held.splice(0)) give()
+    },
+    [Symbol.asyncDispose]: () => house[Symbol.asyncDispose](),
+  }
+}
+
+t.test('texts for which the model is slow leave half of its places to others', async (t) => {
+  await using house = await openHeld((asked) => !isHostile(asked))
+  const { lab } = house
+  const ended: number[] = []
+  const slow = Array.from({ length: 10 }, (_, i) =>
+    lab
+      .assess(CLAIM, `${HOSTILE} ${i}`, {}, laneOf(`slow ${i}`))
+      .catch(({ name }: Error) => name)
+      .finally(() => ended.push(i)),
+  )
+  await house.planned(10)
+  const found = await lab.assess(CLAIM, honest(1), {}, laneOf('honest'))
+  t.equal(found.claim_support, 'supports')
+  const first = lab.server.asked.slice(0, 4).map(({ lines }) => Number([...lines.values()].at(-1)?.split(' ').at(-1)))
+  t.equal(first.filter((i) => !ended.includes(i)).length, 2, 'two of the first four go on')
+  house.open()
+  await Promise.all(slow)
+})
+
+t.test('who had no question lately comes before who has many', async (t) => {
+  await using house = await openHeld(() => false)
+  const { lab, held } = house
+  const busy = Array.from({ length: 8 }, (_, i) => lab.assess(CLAIM, honest(i), {}, laneOf('busy')))
+  await house.planned(8)
+  const quiet = lab.assess(CLAIM, honest(99), {}, laneOf('quiet'))
+  await house.planned(9)
+  while (held.length < 4) await new Promise(setImmediate)
+  held.shift()?.()
+  while (lab.server.asked.length < 5) await new Promise(setImmediate)
+  t.match([...lab.server.asked[4]!.lines.values()].join(' '), /99 piers/)
+  house.open()
+  await Promise.all([...busy, quiet])
 })
 
 t.test('without another text, our own question gives a text another turn, ever more rarely', async (t) => {

@@ -5,7 +5,7 @@ import { type Assessment, assessment as assessmentShape } from '../../../server/
 import type { Observation } from '../../../server/interface/observation.ts'
 import { inconsistency } from '../../../server/interface/result.ts'
 import { openLog, openMetrics } from '../../../server/telemetry.ts'
-import type { Threads } from '../../../server/threads/pool.ts'
+import type { Lane, Threads } from '../../../server/threads/pool.ts'
 import type { Assessor } from '../../../workers/assessment/assessor.ts'
 import { anthropicModel } from '../../../workers/assessment/semantic/anthropic.ts'
 import { type SemanticTools, semanticAssessor } from '../../../workers/assessment/semantic/assessor.ts'
@@ -22,7 +22,7 @@ export interface Lab extends AsyncDisposable {
   logged: Record<string, unknown>[]
   metric(name: string): Promise<number>
   /** Assesses, and checks the result against the interface and the text with code of its own. */
-  assess(claim: string, text: string, more?: Partial<Observation>): Promise<Assessment>
+  assess(claim: string, text: string, more?: Partial<Observation>, lane?: Lane): Promise<Assessment>
 }
 
 export interface LabOptions extends Partial<Pick<ModelOptions, 'timeoutMs' | 'concurrency' | 'prices'>> {
@@ -79,9 +79,9 @@ export async function openLab(threads: Threads, script: Script, options: LabOpti
       const found = await metrics.registry.getSingleMetric(name)?.get()
       return found?.values.reduce((sum, { value }) => sum + value, 0) ?? 0
     },
-    async assess(claim, text, more) {
+    async assess(claim, text, more, lane) {
       const seen = observationOf(text, more)
-      const found = await assessor.assess({ claim, observation: seen })
+      const found = await assessor.assess({ claim, observation: seen, ...(lane && { lane }) })
       const problem = flawOf(found, text, seen)
       if (problem) throw new Error(problem)
       return found

@@ -12,8 +12,9 @@ export class AssessorBusyError extends Error {
   }
 }
 
-/** Permission for one question about a text. The caller reports its outcome by one of these. */
+/** Permission for one question about a text, slow if its last one timed out. The caller reports its outcome by one of these. */
 export interface Leave {
+  isSlow: boolean
   succeeded(): void
   failed(how: { timedOut?: boolean }): void
 }
@@ -97,6 +98,7 @@ export function buildCircuit({ ask, now = Date.now, schedule = later }: CircuitO
       const one = isHeld(text)
       if (one) throw new AssessorBusyError('the last question about this text timed out', (one.until - now()) / 1000)
       return {
+        isSlow: held.has(text),
         succeeded() {
           held.delete(text)
           for (const other of held.values()) other.isFree = true

@@ -6,6 +6,7 @@ import { AppError } from '../../../server/errors.ts'
 import { type Logger, type Metrics, openOutage } from '../../../server/telemetry.ts'
 import { buildSemaphore } from '../../../server/threads/semaphore.ts'
 import { annotate, inSpan, type SpanOptions } from '../../../server/tracing/spans.ts'
+import type { AssessmentTask } from '../assessor.ts'
 import { heard, readAnswer, UnusableAnswerError } from './answer.ts'
 import { AssessorBusyError, buildCircuit, type Circuit, type CircuitOptions, type Trouble } from './circuit.ts'
 import {
@@ -72,7 +73,7 @@ export interface Model {
   ask(question: Question, options: AskOptions): Promise<{ written: string; usage: Usage }>
 }
 
-export interface AskOptions {
+export interface AskOptions extends Pick<AssessmentTask, 'lane'> {
   signal: AbortSignal
   /** Milliseconds since the epoch by which the answer is needed. */
   until: number
@@ -102,7 +103,8 @@ export interface ModelOptions {
 /** A model behind a protocol. It tries our question at once. Nothing is read from the environment. */
 export function openModel(protocol: Protocol, options: ModelOptions): Model {
   const { log } = options
-  const semaphore = buildSemaphore(options.concurrency)
+  const tooSlow = () => new ProviderError('timeout', undefined, null)
+  const semaphore = buildSemaphore(options.concurrency, { tooSlow, slowMs: options.timeoutMs / 20 })
   const outage = openOutage(log, `model ${options.model}`)
   const pause = options.pause ?? ((ms, signal) => sleep(ms, undefined, { signal }))
   const without = new Set<string>()
@@ -115,7 +117,8 @@ export function openModel(protocol: Protocol, options: ModelOptions): Model {
   async function tryOut(): Promise<Trouble | null> {
     for (;;) {
       try {
-        const { written } = await ask(TRIAL, AbortSignal.timeout(LONGEST_TRIAL_MS), Date.now() + LONGEST_TRIAL_MS)
+        const [limit, until] = [AbortSignal.timeout(LONGEST_TRIAL_MS), Date.now() + LONGEST_TRIAL_MS]
+        const { written } = await semaphore.timed(() => ask(TRIAL, limit, until))
         const { verdict } = heard(readAnswer(written), written, TRIAL_WINDOW, TRIAL_MARK.masked)
         if (verdict !== 'supports') log.warn({ event: 'model_misread_trial', verdict })
         outage.worked()
@@ -140,12 +143,12 @@ export function openModel(protocol: Protocol, options: ModelOptions): Model {
   return {
     id: options.model,
     circuit,
-    async ask(question, { signal, until, text }) {
+    async ask(question, { signal, until, text, lane }) {
       await circuit.proved()
       for (let attempt = 1; ; attempt++) {
         const leave = circuit.enter(text)
         try {
-          const reply = await semaphore.pass(() => ask(question, signal, until), signal)
+          const reply = await semaphore.pass((end) => ask(question, end, until), signal, lane, leave.isSlow)
           leave.succeeded()
           return reply
         } catch (error) {
@@ -188,12 +191,12 @@ async function askOnce({ protocol, options, without }: Call, question: Question,
     annotate({ 'gen_ai.usage.input_tokens': usage.input, 'gen_ai.usage.output_tokens': usage.output })
     return { written: whole(said, log), usage }
   } catch (error) {
-    signal.throwIfAborted()
-    const classified = limit.aborted ? new ProviderError('timeout', undefined, error) : classify(error)
-    outcome = outcomeOf(classified)
+    if (!(signal.reason instanceof ProviderError)) signal.throwIfAborted()
+    const failure = signal.reason ?? (limit.aborted ? new ProviderError('timeout', undefined, error) : classify(error))
+    outcome = outcomeOf(failure)
     if (outcome === 'rejected' || outcome === 'denied')
       log.error({ event: 'model_refused_call', outcome, ...refusalIn(error) })
-    throw classified
+    throw failure
   } finally {
     end()
     annotate({ 'countersign.model.outcome': outcome })
