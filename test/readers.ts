@@ -174,7 +174,8 @@ export const readers: Readonly<Record<string, Reader>> = {
   'pages of plain text': {
     most: inThread(420, 5_000),
     limit: LIMITS.decodedBytes,
-    inputs: generated,
+    inputs: { ...generated, 'form feeds': (size) => fill(size, '\f') },
+    heaviest: ['form feeds'],
     read: page('text/plain; charset=utf-8'),
   },
   'style and its selectors': {

@@ -1,5 +1,6 @@
 // Lays out pieces of text in lines, as a browser does.
 import { withoutMarks } from '../characters.ts'
+import { pieceLength } from '../pieces.ts'
 
 /**
  * Collects pieces of text in lines. Breaks, tabs and blanks are pending until text follows, so no line and no text ends
@@ -118,7 +119,7 @@ export class Lines {
   /** Text whose line ends break lines, and whose other blanks stay or collapse. */
   preformatted(source: string, blanks: 'keep' | 'keep-lines') {
     if (this.#isCut) return
-    const text = source.includes('\f') ? source.replaceAll('\f', ' ') : source
+    const text = withoutFormFeeds(source)
     let start = 0
     for (let i = 0; i < text.length; i++) {
       const unit = text.charCodeAt(i)
@@ -191,6 +192,18 @@ function tidy(text: string) {
   return parts.join('')
 }
 
+/**
+ * A space for each. Run by run and by a function, in pieces: with a string in their place, the result is a chain of objects for each
+ * place.
+ */
+function withoutFormFeeds(text: string) {
+  if (!text.includes('\f')) return text
+  let spaced = ''
+  for (let at = 0; at < text.length; at += pieceLength)
+    spaced += text.slice(at, at + pieceLength).replace(formFeeds, (run) => ' '.repeat(run.length))
+  return spaced
+}
+
 function collapse(text: string) {
   if (!runOfBlanks.test(text)) return text
   if (text.includes('\u200b')) return text.replace(runsOfBlanks, blankBetween)
@@ -217,5 +230,6 @@ const untidy = /[ \t](?:\n|$)|\n{3}|^\n|\n$/
 
 const runOfBlanks = /[\t\n\f\r]| {2}/
 const runsOfBlanks = /[ \t\n\f\r]+/g
+const formFeeds = /\f+/g
 const lineFeed = 0x0a
 const carriageReturn = 0x0d
