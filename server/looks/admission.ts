@@ -2,6 +2,7 @@
 // the limits of the address, of its network, of all callers together, and of the page's domain.
 import { randomUUID } from 'node:crypto'
 import { z } from 'zod'
+import { shareOf } from '../accounts/shared-budget.ts'
 import { ADDRESS_LIMITS, refuseToday } from '../accounts/tiers.ts'
 import type { TrySettings } from '../config/looks.ts'
 import { enqueue } from '../db/jobs.ts'
@@ -93,7 +94,8 @@ async function requireCount(
     throw refuseToday(`An internet address such as yours can try ${looksInWords(perAddress)} a day (UTC).`)
   if (today.network >= NETWORK_SHARE * perAddress)
     throw refuseToday(`A network can try ${looksInWords(NETWORK_SHARE * perAddress)} a day (UTC).`)
-  if (today.all >= perDay) throw refuseToday(`All callers together can try ${looksInWords(perDay)} a day (UTC).`)
+  if (today.all >= shareOf(perDay, today.network + 1))
+    throw refuseToday(`All callers together can try ${looksInWords(perDay)} a day (UTC).`)
 }
 
 function measurePending(tx: Tx, addressKey: Buffer): Promise<FreeWork> {

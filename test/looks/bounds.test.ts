@@ -45,6 +45,18 @@ t.test('a day has a number of pairs for an address, and one for all', async (t) 
   t.equal((await ask('a lighthouse', '192.0.2.1')).status, 200, 'the next day')
 })
 
+t.test('of the looks of all callers, a quarter is kept for networks that had at most two today', async (t) => {
+  const env = { TRY_PER_ADDRESS_PER_DAY: '9', TRY_PER_DAY: '4', TRUST_PROXY: '1' }
+  await using system = await startSystem({ env })
+  const { source_url } = harbourClaim(system.site)
+  const ask = async (claim: string, address: string) =>
+    (await look(system, { source_url, claim }, from(address))).status
+  for (const claim of ['a pier', 'a ferry', 'a buoy']) t.equal(await ask(claim, '2001:db8:1:1::1'), 200)
+  t.equal(await ask('a lamp', '2001:db8:1:2::1'), 429, 'its network had three')
+  t.equal(await ask('a lamp', '2001:db8:2:1::1'), 200, 'a newcomer')
+  t.equal(await ask('a lamp', '2001:db8:3:1::1'), 429, 'all are used')
+})
+
 t.test('an IPv6 address counts with its /64, and the /48 has five times as many', async (t) => {
   await using system = await startSystem({ env: { TRY_PER_ADDRESS_PER_DAY: '1', TRUST_PROXY: '1' } })
   const { source_url } = harbourClaim(system.site)
