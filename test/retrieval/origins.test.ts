@@ -64,6 +64,15 @@ async function busyOf(taking: Promise<unknown>): Promise<OriginBusyError> {
   throw error
 }
 
+const isGiven = (taking: Promise<unknown>) =>
+  taking.then(
+    () => true,
+    (thrown: unknown) => {
+      if (thrown instanceof OriginBusyError) return false
+      throw thrown
+    },
+  )
+
 t.test('no more visits at once than allowed, for all workers together', async (t) => {
   await using set = await openOrigins({ concurrency: 2, spacingMs: 0 })
   const first = await set.take('a')
@@ -258,17 +267,28 @@ t.test('a visit that lasts long gives its turn up, and only so many do', async (
   await until(async () => (await set.due()).includes('honest'))
   await take('honest')
   // The second visit began after the first one, so it is long a little later.
-  const isGiven = (taking: Promise<unknown>) =>
-    taking.then(
-      () => true,
-      (thrown: unknown) => {
-        if (thrown instanceof OriginBusyError) return false
-        throw thrown
-      },
-    )
   await until(() => isGiven(take('drips 3')))
   await busyOf(take('newcomer'))
   t.pass('four visits at most, while two turns are shared')
+})
+
+t.test('where as many visits are long as may be, payers who have none there get turns', async (t) => {
+  const limits = { concurrency: 2, spacingMs: 0, longMs: 50 }
+  await using set = await openOrigins(limits, limits)
+  const take = (key: string, lane: Lane) => set.take(key, URL_ONE, set.origins, lane)
+  const countLong = () =>
+    set.db.oneFirst(sql.type(z.object({ long: z.int() }))`select long from count_origin_visits(${ORIGIN}, 0.05)`)
+  await take('drips 1', laneOf('slow'))
+  await take('drips 2', laneOf('slow'))
+  for (const key of ['drips 3', 'drips 4']) await until(() => isGiven(take(key, laneOf('slower'))))
+  await until(async () => (await countLong()) === 4)
+  await set.join('more', await busyOf(take('more', laneOf('slow'))))
+  await set.join('look', await busyOf(take('look', laneOf('curious', true))))
+  await set.join('honest', await busyOf(take('honest', laneOf('honest'))))
+  t.same(
+    (await set.due()).filter((key) => !key.startsWith('drips')),
+    ['honest'],
+  )
 })
 
 function buy(system: System, source_url: string, headers: Record<string, string> = { prefer: 'wait=25' }) {

@@ -97,15 +97,22 @@ export async function wakeLine(tx: Tx, line: Line): Promise<void> {
 /** Each earlier job of one payer, in the line or at the origin, delays a job by so many seconds. */
 const PAYER_SECONDS = 2
 
-/** Takes the first jobs that may have a turn out of the line. The row of the origin is locked. */
+/**
+ * Takes the first jobs that may have a turn out of the line. The row of the origin is locked. Where so many visits are long that no turn
+ * is left, the turns of those that are not long go to paid work of payers who have no visit there: so no payer's slow pages close a host
+ * to others.
+ */
 async function takeNext(
   tx: Tx,
   name: string,
   turns: NonNullable<Line['turns']>,
   visits: Pick<z.output<typeof stateRow>, 'quick' | 'long' | 'free'>,
 ): Promise<readonly z.output<typeof waitRow>[]> {
-  const left = Math.min(turns.all - visits.quick - Math.max(0, visits.long - turns.all), MAX_WOKEN)
-  if (left <= 0) return []
+  const notLong = turns.all - visits.quick
+  const left = notLong - Math.max(0, visits.long - turns.all)
+  const isCrowded = left <= 0
+  const most = Math.min(isCrowded ? notLong : left, MAX_WOKEN)
+  if (most <= 0) return []
   return tx.any(sql.type(waitRow)`
     with held as (
       select payer, count(*) n from origin_visits where origin = ${name} and until > now() group by payer
@@ -117,11 +124,11 @@ async function takeNext(
     ), allowed as (
       select job_key, tried, since, is_free, place_in_line(since, is_free) + (nth - 1) * ${PAYER_SECONDS} * interval '1 second' place,
              row_number() over (partition by is_free order by tried, since, job_key) nth_of_kind
-      from ranked where nth <= ${turns.all}
+      from ranked where nth <= ${turns.all} and not (${isCrowded} and (is_free or nth > 1))
     )
     delete from origin_waits where job_key in (
       select job_key from allowed where not is_free or nth_of_kind <= ${turns.free - visits.free}
-      order by tried, place, job_key limit ${left})
+      order by tried, place, job_key limit ${most})
     returning job_key, job, payer, is_free`)
 }
 

@@ -25,7 +25,10 @@ export interface OriginLimits {
   concurrency: number
   /** Milliseconds between the starts of two requests. */
   spacingMs: number
-  /** Milliseconds after which a visit gives its turn up. At most `concurrency` visits have done so at the same time. */
+  /**
+   * Milliseconds after which a visit gives its turn up. While more than `concurrency` visits have done so, their payers get no more
+   * turns.
+   */
   longMs?: number
 }
 
