@@ -20,6 +20,8 @@ const CONTRACT_HEADERS = [
   'Retry-After',
   'Location',
   'ETag',
+  'Preference-Applied',
+  'WWW-Authenticate',
 ]
 
 const origins = new Set<string>()

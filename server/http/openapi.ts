@@ -209,13 +209,15 @@ const HEADERS = {
   'Retry-After': text('Seconds to wait before the next call.'),
   Location: text('The address at which the outcome can be asked for.'),
   ETag: text('The SHA-256 of the bytes, quoted.'),
+  'Preference-Applied': text('`wait=N`: the most seconds for which this answer was held, as the call asked.'),
+  'WWW-Authenticate': text('`Bearer`: how a key is sent.'),
 }
 type HeaderName = keyof typeof HEADERS
 
 const VERIFICATION_ANSWERS: Record<string, { about: string; headers?: HeaderName[]; only?: 'payment' | 'recovery' }> = {
   202: {
     about: 'In progress, or nobody knows yet whether it was paid. Send the same payment again, never a new one.',
-    headers: ['Retry-After', 'Location', 'X-Service-Recovery-Token'],
+    headers: ['Retry-After', 'Location', 'X-Service-Recovery-Token', 'Preference-Applied'],
   },
   400: { about: 'Invalid request', only: 'payment' },
   402: {
@@ -256,8 +258,8 @@ function meaningFor({ access, answers, rawAnswer }: Operation, status: string): 
 }
 
 /** The headers of a 200. A recovery repeats neither the settlement nor that the purchase existed: both are known there. */
-const PURCHASED: HeaderName[] = ['X-Service-Recovery-Token', 'X-Service-Idempotent-Replay', 'PAYMENT-RESPONSE']
-const RECOVERED: HeaderName[] = ['X-Service-Recovery-Token']
+const RECOVERED: HeaderName[] = ['X-Service-Recovery-Token', 'Preference-Applied']
+const PURCHASED: HeaderName[] = [...RECOVERED, 'X-Service-Idempotent-Replay', 'PAYMENT-RESPONSE']
 
 /** The statuses of an operation that looks up what is stored and buys nothing. */
 const LOOKUP_STATUSES = ['404', '429', '503']
@@ -287,11 +289,14 @@ function verificationResponses(operation: Operation) {
       {
         description: meaningFor(operation, status) ?? about,
         content: { [JSON_BODY]: { schema: { $ref: `#/components/schemas/${bodyNameOf(operation, status)}` } } },
-        ...(headers && { headers: pick(headers) }),
+        ...describeHeaders(headers),
       },
     ])
   return { ...(operation.access !== 'terms' && { 200: success }), ...Object.fromEntries(others) }
 }
+
+const FAILED: Record<string, HeaderName[]> = { 401: ['WWW-Authenticate'], 429: ['Retry-After'], 503: ['Retry-After'] }
+const describeHeaders = (names: HeaderName[] | undefined) => (names ? { headers: pick(names) } : {})
 
 function controlResponses(operation: Operation) {
   const success = (operation.statuses ?? [200]).map((status) => [status, describeSuccess(operation, status)])
@@ -300,9 +305,7 @@ function controlResponses(operation: Operation) {
     {
       description: codes.map((code) => `\`${code}\`: ${errorTable[code].about}`).join(' '),
       content: { [JSON_BODY]: { schema: { $ref: '#/components/schemas/Failure' } } },
-      ...((status === '429' || status === '503' || (status === '422' && operation.pending)) && {
-        headers: pick(['Retry-After']),
-      }),
+      ...describeHeaders(FAILED[status === '422' && operation.pending ? '429' : status]),
     },
   ])
   return Object.fromEntries([...success, ...failures])
@@ -312,10 +315,11 @@ function describeSuccess(operation: Operation, status: number) {
   if (status === 202 && operation.pending)
     return {
       description: 'Under way. Repeat the call, or ask at Location, after Retry-After.',
-      headers: pick(['Retry-After', 'Location']),
+      headers: pick(['Retry-After', 'Location', 'Preference-Applied']),
       content: { [JSON_BODY]: { schema: schemaOf(operation.pending) } },
     }
-  const headers = operation.conditional && status !== 204 ? { headers: pick(['ETag']) } : {}
+  const tag: HeaderName[] | undefined = operation.conditional && status !== 204 ? ['ETag'] : undefined
+  const headers = describeHeaders(operation.pending ? ['Preference-Applied'] : tag)
   if (status === 204) return { description: 'Done', ...headers }
   if (status === 304) return { description: 'Not modified: If-None-Match names the current state', ...headers }
   const content = successContent(operation)

@@ -272,7 +272,7 @@ t.test('it documents what is', async (t) => {
     resolve(document, `#/paths/${path.replaceAll('/', '~1')}/${method}`) as Node
   t.notOk((operation(VERIFY, 'post').responses as Node)['404'])
   const recovered = (operation('/api/agent/v1/requests/{request_id}', 'get').responses as Record<string, Node>)['200']
-  t.same(Object.keys(recovered?.headers as Node), ['X-Service-Recovery-Token'])
+  t.same(Object.keys(recovered?.headers as Node), ['X-Service-Recovery-Token', 'Preference-Applied'])
   const parameters = operation('/v1/chain', 'get').parameters as { name: string; schema: Node }[]
   t.equal(parameters.find(({ name }) => name === 'from')?.schema.default, 1)
   for (const { path, method, operation } of listOperations(document))
