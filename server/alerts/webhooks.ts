@@ -6,6 +6,7 @@ import type { Config } from '../config.ts'
 import { nothing, sql, type Tx } from '../db/pool.ts'
 import { utcSeconds } from '../db/time.ts'
 import { AppError } from '../errors.ts'
+import { uri } from '../interface/scalars.ts'
 import { registrableDomain } from '../outbound/registrable-domain.ts'
 import { hostOf, parsePublicUrl } from '../outbound/url-policy.ts'
 import { laneOf } from './lanes.ts'
@@ -14,9 +15,7 @@ import { wakeDelivery } from './outbox.ts'
 export const WEBHOOK_STATES = ['active', 'failing', 'disabled'] as const
 
 /** The URL of a webhook as operations take it. `readWebhookUrl` refuses more than the pattern can say, and says why. */
-export const webhookUrl = z
-  .string()
-  .max(2048)
+export const webhookUrl = uri(z.string().max(2048))
   .meta({ pattern: '^https://[^\\s]+$' })
   .describe(
     'A public https address on port 443. A webhook of Slack, Discord or Google Chat gets a message that it can show.',

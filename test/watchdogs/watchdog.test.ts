@@ -100,6 +100,7 @@ t.test('invalid terms are refused, and so are URLs against the policy', async (t
     { webhook_url: 'https://hook.internal/' },
     { webhook_url: 'ftp://example.com/' },
     { webhook_url: `https://example.com/${'x'.repeat(2048)}` },
+    ...['?t[]=1', 'a|b', '%zz', '%', '#a#b', '\u00fc'].map((tail) => ({ webhook_url: `https://example.com/${tail}` })),
     { surprise: 1 },
     { state: 'up' },
   ]
