@@ -2,8 +2,9 @@
 // are read in pages and never change, so no long transaction is needed.
 import { z } from 'zod'
 import { column, type Database, sql } from '../db/pool.ts'
-import { attestation } from '../interface/attestation.ts'
+import { receipt } from '../interface/attestation.ts'
 import { attestationPreimage, canonicalJson, sha256 } from '../receipts/format.ts'
+import { HOW_TO_VERIFY } from '../verification/stages/completion.ts'
 
 /** A stored result of one request, and what is wrong with it. */
 interface Difference {
@@ -44,14 +45,8 @@ function loadResults(db: Database, after: string) {
     where state = 'completed' and id > ${after} order by id limit ${PAGE}`)
 }
 
-const shape = z.looseObject({
-  request_id: z.string(),
-  receipt: z.looseObject({
-    envelope: z.looseObject({ request_id: z.string(), result_sha256: z.string() }),
-    canonical_envelope_base64: z.string(),
-    attestation,
-  }),
-})
+/** The digest covers every member but the receipt, so that has the published members alone, and each of them is checked. */
+const shape = z.looseObject({ request_id: z.string(), receipt })
 type Shown = z.output<typeof shape>
 
 /** Null for bytes that the service would not write, also if a reader of JSON would find the same values in them. */
@@ -87,7 +82,7 @@ async function loadChain(db: Database, read: { shown: Shown | null }[]): Promise
 /** The first thing in which the result, its receipt and the chain differ, or null. */
 function differenceOf(id: string, shown: Shown, chain: Map<number, Link>): string | null {
   const { receipt, ...result } = shown
-  const { envelope, attestation, canonical_envelope_base64 } = receipt
+  const { envelope, attestation, canonical_envelope_base64, verification } = receipt
   const name = `its receipt ${attestation.serial}`
   const linked = chain.get(attestation.serial)
   const canonical = Buffer.from(canonicalJson(envelope))
@@ -106,6 +101,7 @@ function differenceOf(id: string, shown: Shown, chain: Map<number, Link>): strin
         attestation.receipt_hash === linked.receipt_hash &&
         attestation.sig_ed25519_hex === linked.signature,
     ],
+    ['how to verify it is told in other words than ours', () => verification === HOW_TO_VERIFY],
     [`${name} attests another envelope`, () => sha256(canonical) === linked?.subject_sha256],
   ]
   return rules.find(([, holds]) => !holds())?.[0] ?? null

@@ -311,6 +311,8 @@ t.test('audit: all is well after purchases of every end, and each planted fault 
     [/"sig_ed25519_hex":"..../, '"sig_ed25519_hex":"0000', /: its receipt \d is another one/],
     [/"requested_by":"/, '"requested_by":"x', /: its receipt \d is another one/],
     [/"serial":\d/, '"serial":9', /: its receipt 9 is not in the chain/],
+    ['"verification":"Pin', '"verification":"Do not pin', /: how to verify it is told in other words/],
+    ['"receipt":{', '"receipt":{"note":"x",', /: its bytes are not those of a result/],
     // The same values, for most readers.
     ['{', '{ ', /: its bytes are not those of a result/],
     ['{', '{"claim":"another",', /: its bytes are not those of a result/],

@@ -41,7 +41,8 @@ import {
 /** `requested_by` of these receipts. The chain is public, so it names the service's role and no page. */
 const REQUESTED_BY = 'source-verification'
 
-const HOW_TO_VERIFY =
+/** The audit compares it: results of the release before must have the same words. */
+export const HOW_TO_VERIFY =
   'Pin the key of attestation.key_id from GET /v1/keys through a channel you trust. ' +
   '(1) Ed25519: sig_ed25519_hex over the RFC 8785 JSON of attestation without receipt_hash and sig_ed25519_hex; ' +
   'receipt_hash is the SHA-256 of those bytes. (2) attestation.subject_sha256 is the SHA-256 of the bytes of ' +
