@@ -3,7 +3,7 @@
 import { readFileSync } from 'node:fs'
 import { z } from 'zod'
 import { PUBLIC_LIMITS } from './accounts/tiers.ts'
-import { origin, url } from './config/addresses.ts'
+import { evmAddress, origin, publicAddress, url } from './config/addresses.ts'
 import { assessmentProblems, assessmentVariables, readAssessment, readModel } from './config/assessment.ts'
 import { missingStripe, pricesOfTwoTiers, readStripe } from './config/billing.ts'
 import { captureVariables, readCapture } from './config/capture.ts'
@@ -27,7 +27,6 @@ export type { CdpKey } from './config/cdp-key.ts'
 const port = whole(0, 65_535)
 const flag = z.enum(['true', 'false', '1', '0']).transform((value) => value === 'true' || value === '1')
 const priceIds = z.string().regex(/^[^\s,]+(,[^\s,]+)*$/, 'must be price ids, separated by commas')
-const evmAddress = z.string().regex(/^0x[0-9a-fA-F]{40}$/, 'must be an EVM address')
 const solanaAddress = z.string().regex(/^[1-9A-HJ-NP-Za-km-z]{32,44}$/, 'must be a Solana address')
 const cdpSecret = z.string().refine(isCdpSecret, 'must be the base64 of 64 bytes, or a P-256 key in PEM')
 const seed = z.string().regex(/^[0-9a-f]{64}$/i, 'must be 32 bytes as 64 hex characters')
@@ -51,7 +50,7 @@ export const variables = {
   PORT: { schema: port, default: '8402', about: 'Port of the web process; 0: any free one' },
   HOST: { schema: z.string().min(1), default: '127.0.0.1', about: 'Address it listens on' },
   BASE_URL: {
-    schema: url,
+    schema: publicAddress,
     about:
       'Public address; https and required outside offline mode. Unset: what the platform names (Heroku with dyno metadata, Render, Railway, Fly), else HOST and PORT',
   },

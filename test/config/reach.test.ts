@@ -35,6 +35,28 @@ t.test('offline mode on another address needs OFFLINE_PUBLIC, and the error says
   t.equal(readConfig({ OFFLINE_PUBLIC: '1' }).offlinePublic, true)
 })
 
+t.test('a public address that no link can begin with, and a recipient that nothing reaches, are refused', async (t) => {
+  const live = { ...LIVE, PAYMENT_MODE: 'testnet', BASE_URL: 'https://verify.example' }
+  for (const BASE_URL of [
+    'https://u:p@verify.example',
+    'https://u@verify.example',
+    'https://verify.example?x',
+    'https://verify.example/#x',
+  ])
+    t.match(
+      problemsOf({ ...live, BASE_URL }),
+      [/^BASE_URL: must be an address without a user name, a query and a fragment/],
+      BASE_URL,
+    )
+  t.same(problemsOf({ ...live, BASE_URL: 'https://verify.example:8443/path/' }), [])
+  const right = '0x5aAeb6053F3E94C9b9A09f33669435E7Ef1BeAed'
+  for (const PAY_TO_EVM of [right, right.toLowerCase(), `0x${right.slice(2).toUpperCase()}`])
+    t.same(problemsOf({ ...live, PAY_TO_EVM }), [], PAY_TO_EVM)
+  const mistaken = { [right.replace('BeA', 'Bea')]: /wrong checksum/, [right.replace('5aA', '6aA')]: /wrong checksum/ }
+  for (const [PAY_TO_EVM, said] of Object.entries({ ...mistaken, [`0x${'0'.repeat(40)}`]: /zero address/ }))
+    t.match(problemsOf({ ...live, PAY_TO_EVM }), [said], PAY_TO_EVM)
+})
+
 t.test('limits hold in every mode, unless they are switched off', async (t) => {
   t.equal(readConfig({}).rateLimitPerMinute, 600)
   t.equal(readConfig({ RATE_LIMIT_PER_MINUTE: '0' }).rateLimitPerMinute, 0)
