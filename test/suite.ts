@@ -112,39 +112,56 @@ const TIMED_JOBS = 3
 
 /**
  * Neighbours share a process, because to load the service and to warm it up costs one to two seconds of processor time, which is
- * more than most files. Those that wait most of their time have processes of their own and come first, because the longest are
- * among them; so have those that change what the next file would see.
+ * more than most files. Those that wait most of their time come first, because the longest are among them; those that change what the
+ * next file would see have processes of their own.
  */
 function groupFiles(files: string[]): string[][] {
   const textOf = (file: string) => readFileSync(join(ROOT, file), 'utf8')
-  const isAlone = (file: string) => WAITS.has(file) || NEEDS_PROCESS.test(textOf(file))
   const [packing, others] = splitBy(files, (file) => PACKS.test(textOf(file)))
-  const [alone, shared] = splitBy(others, isAlone)
-  const groups = [...(packing.length > 0 ? [packing] : []), ...alone.map((file) => [file])]
+  const [alone, sharing] = splitBy(others, (file) => WAITS.has(file) || NEEDS_PROCESS.test(textOf(file)))
+  const [starting, shared] = splitBy(sharing, (file) => STARTS.test(textOf(file)))
+  const groups = [packing, ...cut(starting, STARTING_GROUP), ...alone.map((file) => [file]), ...cut(shared, GROUP)]
+  return groups.filter((group) => group.length > 0)
+}
+
+/**
+ * Few files are as many groups as run at a time. A group ends with a folder where it has enough files: files of one folder load the same.
+ */
+function cut(files: string[], limits: { enough: number; most: number }): string[][] {
+  const share = Math.ceil(files.length / Number(options.jobs))
+  const [enough, most] = [Math.min(share, limits.enough), Math.min(share, limits.most)]
+  const groups: string[][] = []
   let group: string[] = []
-  for (const [n, file] of shared.entries()) {
+  for (const [n, file] of files.entries()) {
     group.push(file)
-    const next = shared[n + 1]
-    const isEnd = next === undefined || (group.length >= GROUP.enough && dirname(next) !== dirname(file))
-    if (!isEnd && group.length < GROUP.most) continue
+    const next = files[n + 1]
+    const isEnd = next === undefined || (group.length >= enough && dirname(next) !== dirname(file))
+    if (!isEnd && group.length < most) continue
     groups.push(group)
     group = []
   }
   return groups
 }
 
-/** Files of one process. It ends with a folder where it has enough of them: files of one folder load the same. */
+/** Files of one process. */
 const GROUP = { enough: 14, most: 22 }
 /** They wait for programs, for an outage, or for pages that never end. The first is skipped as a whole where its program is another. */
-const WAITS = new Set(['backup', 'crowd', 'demo', 'outage', 'readers', 'source'].map((name) => `test/${name}.test.ts`))
+const WAITS = new Set(
+  ['backup', 'crowd', 'demo', 'outage', 'pages/guide', 'readers', 'source', 'workers/house'].map(
+    (name) => `test/${name}.test.ts`,
+  ),
+)
 /**
  * They pack and install the packages, which is done once in a process. Together they take longer than any other process, so theirs is
  * the first.
  */
 const PACKS = /\/packing\.ts'/
-/** At the top level, settings of tap's own test of the process. Anywhere, settings of the process, and processes of the service. */
+/** They start processes of the service. So many of them, one after the other, take no longer than what packs. */
+const STARTS = /\b(startChild|openCrashHarness)\(|\/lab\.ts'/
+const STARTING_GROUP = { enough: 7, most: 7 }
+/** At the top level, settings of tap's own test of the process. Anywhere, settings of the process. */
 const NEEDS_PROCESS =
-  /^t\.(?!test\(|teardown\()|^const .* = t\.|setGlobalDispatcher|process\.(env\.\w+ = |stdout\.write = )|\b(startChild|openCrashHarness)\(|\/lab\.ts'/m
+  /^t\.(?!(test|teardown|equal)\()|^const .* = t\.(?!testdir\()|setGlobalDispatcher|process\.(env\.\w+ = |stdout\.write = )/m
 
 /** With the folder of each, where they are of several. */
 function nameGroup(files: string[]): string {
