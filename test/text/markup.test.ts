@@ -35,6 +35,8 @@ t.test('the limit on attributes', async (t) => {
   const attributes = Array.from({ length: maxAttributes + 1 }, (_, i) => `a${i}=x`)
   t.ok(parseMarkup(`<p ${attributes.slice(1).join(' ')}>`))
   t.throws(() => parseMarkup(`<p ${attributes.join(' ')}>`), tooComplex)
+  const endless = `<p ${attributes.join(' ')} `
+  t.throws(() => parseMarkup(endless), tooComplex, 'counted as they come, before the tag ends')
 })
 
 t.test('the tree is one that cheerio can work on', async (t) => {

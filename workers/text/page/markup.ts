@@ -42,10 +42,8 @@ export function parsePage(html: string): Page {
   refuseEndlessName(html)
   const made: Element[] = []
   const templates = new Map<Element, Document>()
-  const document = parseFast(withLineFeeds(html), {
-    treeAdapter: limitedAdapter(made, templates),
-    scriptingEnabled: true,
-  })
+  const treeAdapter = limitedAdapter(made, templates)
+  const document = parseFast(withLineFeeds(html), { treeAdapter, scriptingEnabled: true }, limitAttributes)
   const styles = new Map<ParentNode | null, Element[]>()
   for (const style of made) {
     const root = rootOf(style)
@@ -88,6 +86,11 @@ function refuseEndlessName(html: string) {
 /** Finds every run that is at least twice as long. */
 const longestName = 1_048_576
 
+/** Counted as they come: a tag may be as long as the page. */
+function limitAttributes(count: number) {
+  if (count > maxAttributes) throw tooComplex('an element with more than 1,000 attributes')
+}
+
 function limitedAdapter(styles: Element[], templates: Map<Element, Document>): typeof adapter {
   let nodes = 0
   let depth = 0
@@ -98,7 +101,7 @@ function limitedAdapter(styles: Element[], templates: Map<Element, Document>): t
     if (++nodes > maxNodes) throw tooComplex(`more than ${maxNodes.toLocaleString('en')} nodes`)
   }
   const countAttributes = (count: number) => {
-    if (count > maxAttributes) throw tooComplex('an element with more than 1,000 attributes')
+    limitAttributes(count)
     attributesOfPage += count
     if (attributesOfPage > maxAttributesOfPage)
       throw tooComplex(`more than ${maxAttributesOfPage.toLocaleString('en')} attributes`)

@@ -7,10 +7,17 @@ import { Parser, type ParserOptions, Token, Tokenizer, type TreeAdapterTypeMap }
 /**
  * The tree that parse5 builds, except that comments are empty, and the text of scripts and blanks of framesets are left
  * out. The source has no carriage returns.
+ * @param onAttribute called with the number of attributes that a tag has so far; what it throws ends the parsing
  */
-export function parseFast<T extends TreeAdapterTypeMap>(html: string, options: ParserOptions<T>): T['document'] {
+export function parseFast<T extends TreeAdapterTypeMap>(
+  html: string,
+  options: ParserOptions<T>,
+  onAttribute: (count: number) => void = () => {},
+): T['document'] {
   const parser = new Parser<T>(options)
-  parser.tokenizer = new FastTokenizer(options, parser)
+  const tokenizer = new FastTokenizer(options, parser)
+  tokenizer.onAttribute = onAttribute
+  parser.tokenizer = tokenizer
   parser.tokenizer.write(html, true)
   return parser.document
 }
@@ -20,6 +27,13 @@ export function parseFast<T extends TreeAdapterTypeMap>(html: string, options: P
  * state. What is a run for parse5 is one here: `runEnd` is where the text ends that is yet to be taken over.
  */
 class FastTokenizer extends Tokenizer {
+  onAttribute: (count: number) => void = () => {}
+
+  protected override _leaveAttrName() {
+    super._leaveAttrName()
+    this.onAttribute((this.currentToken as Token.TagToken).attrs.length)
+  }
+
   // Blanks after other characters count as such: the tree is the same, and words need not be put together again.
   protected override _stateData(cp: number) {
     if (cp === lessThan || cp === ampersand || cp <= 0) return super._stateData(cp)
