@@ -207,6 +207,10 @@ t.test('a server that is wrong from the start is never asked about a page, and s
     ],
     ['All is well.', /^it answered, but not in the form that was asked for \(.*\): "All is well\."$/],
     [(_asked, response) => answer(response, '', { stop_reason: 'refusal' }), /declined/],
+    [
+      (_asked, response) => void response.setHeader('content-type', 'application/json').end('<h1>It works</h1>'),
+      /^its answer is not JSON; check ANTHROPIC_BASE_URL$/,
+    ],
     [(_asked, response) => void response.destroy(), /cannot be reached/],
     [silence, /no answer in time/],
   ]

@@ -85,7 +85,8 @@ export function inWords(error: unknown, settings: ServerSettings): string {
   if (status === 404) return `it knows no such path or model (HTTP 404); check ${settings.server} and ${settings.model}`
   if (error.outcome === 'timeout') return 'it gives no answer in time'
   if (status !== undefined) return `it answers HTTP ${status}`
-  return `it cannot be reached (${causeCode(error.cause)}); check ${settings.server}`
+  const code = causeCode(error.cause)
+  return `${code === 'SyntaxError' ? 'its answer is not JSON' : `it cannot be reached (${code})`}; check ${settings.server}`
 }
 
 /**
