@@ -118,7 +118,7 @@ export const variables = {
   WORKER_FETCHES: {
     schema: whole(0, 4096),
     default: '256',
-    about: 'Slow fetches it keeps besides',
+    about: 'Slow fetches and settlements it keeps besides',
   },
   ...heapVariables,
   ...logVariables,

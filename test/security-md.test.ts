@@ -97,7 +97,7 @@ const numbers: Record<string, readonly number[]> = {
   'Waiting calls per account, or else per address': [CALLER_LIMITS.waiting_calls],
   'Waiting calls per process': [CALLER_LIMITS.waiting_calls_per_process],
   'Pause that an origin can ask for': [MAX_PAUSE_SECONDS],
-  'Slow fetches of one worker process, beside those that hold a place': [config.workerFetches],
+  'Slow fetches and settlements of one worker process, beside those that hold a place': [config.workerFetches],
   'Pages of quote checks a day': byTier('quote_check_pages_per_day'),
   'Pages of quote checks without an account, per address and per IPv6 /48 in a day': [
     ADDRESS_LIMITS.quote_check_pages_per_day,

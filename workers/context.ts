@@ -11,7 +11,7 @@ import { openTimestamping } from '../server/receipts/timestamping.ts'
 import { openThreads, type Threads } from '../server/threads/pool.ts'
 import { type Claim, type Claims, claimRequests } from '../server/verification/request.ts'
 import { buildCompletions, type Completions } from '../server/verification/stages/completion.ts'
-import { openSlowFetches, type SlowFetches } from '../server/verification/stages/slow-fetches.ts'
+import { openSlowWork, type SlowWork } from '../server/verification/stages/slow-work.ts'
 import { type Step, type StepOutcome, type Steps, writeSteps } from '../server/verification/stages/steps.ts'
 import type { Assessor } from './assessment/assessor.ts'
 import { chooseAssessor, openConfiguredVerifier } from './assessment/choice.ts'
@@ -32,7 +32,7 @@ export interface Work extends Core {
   origins: Origins
   /** Limits the page bodies in memory. */
   bodies: BodyMemory
-  slowFetches: SlowFetches
+  slowWork: SlowWork
   /** Keeps what a page was made of; undefined where nothing is kept. */
   captures: Captures | undefined
   assessor: Assessor
@@ -61,7 +61,7 @@ export interface WorkOverrides {
   verifier?: LocalAssessor | undefined
   assessor?: Assessor
   originLimits?: OriginLimits
-  /** Milliseconds after which a fetch leaves its job. */
+  /** Milliseconds after which a fetch, or a settlement, leaves its job. */
   slowMs?: number
 }
 
@@ -92,8 +92,8 @@ export async function openWork(core: Core, overrides: WorkOverrides = {}): Promi
   const claims = opened.use(openBatcher((batch: Claim[]) => claimRequests(core.db, batch), { batch: 64, queue: 4096 }))
   const changeEvents = opened.use(openChangeNotifier(core.db, core.log))
   const origins = opened.use(buildOrigins(core.db, { limits: overrides.originLimits, log: core.log, makeId: id.make }))
-  const slowFetches = opened.use(
-    openSlowFetches({
+  const slowWork = opened.use(
+    openSlowWork({
       db: core.db,
       log: core.log,
       room: core.config.workerFetches,
@@ -116,7 +116,7 @@ export async function openWork(core: Core, overrides: WorkOverrides = {}): Promi
     cache,
     origins,
     bodies: buildBodyMemory(BODY_BYTES),
-    slowFetches,
+    slowWork,
     captures,
     assessor,
     claims,

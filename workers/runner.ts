@@ -42,7 +42,7 @@ export async function openRunner(work: Work, options: { concurrency?: number } =
   opened.defer(() => halt.abort())
   const events: WorkerEvents = new EventEmitter()
   const poolId = Promise.withResolvers<string>()
-  work.slowFetches.reopen()
+  work.slowWork.reopen()
   const deliveries = opened.use(openDeliveryLoop(work))
   events.once('pool:create', ({ workerPool }) => poolId.resolve(workerPool.id))
   // Opened before the first job is taken, and closed after the beat has been deleted.
@@ -89,7 +89,7 @@ export async function openRunner(work: Work, options: { concurrency?: number } =
     // In parallel: each may take all the time that the process has left, and none starts anything new.
     await Promise.all([
       drain(runner, work.log),
-      work.slowFetches.drain(),
+      work.slowWork.drain(),
       deliveries[Symbol.asyncDispose](),
       scanner[Symbol.asyncDispose](),
     ])

@@ -11,7 +11,7 @@ import type { Observation } from '../interface/observation.ts'
 import { isThreadShortage } from '../threads/pool.ts'
 import type { Waiting } from '../verification/request.ts'
 import { NO_THREAD, THREAD_SECONDS } from '../verification/stages/failure.ts'
-import type { Postpone } from '../verification/stages/slow-fetches.ts'
+import type { Postpone } from '../verification/stages/slow-work.ts'
 import { inSeconds } from '../verification/stages/snooze.ts'
 import type { JobAttempt, ReadingTools } from '../verification/stages/stage-tools.ts'
 import type { FreeWorkKind, Held } from './jobs.ts'
@@ -51,32 +51,32 @@ export async function attempt<W extends Row, T extends ReadingTools>(
 ): Promise<void> {
   const work = await kind.claim(tools.db, id, tools.id.make())
   if (!work) return
-  const { slowFetches } = tools
+  const { slowWork } = tools
 
   async function readAndAnswer(held: W): Promise<void> {
     const stopping = new AbortController()
     const signal = AbortSignal.any([job.signal, stopping.signal])
     const fetching = kind.read(held, tools, signal)
     // The last attempt keeps its job, so that a page that crashes its worker cannot do that without end.
-    if (job.attemptsLeft === 0 || (await slowFetches.isQuick(fetching)))
+    if (job.attemptsLeft === 0 || (await slowWork.isQuick(fetching, 'fetch')))
       return kind.answer(held, await fetching, tools, signal)
     // Until `fetching` is awaited again, a rejection has no other listener.
     fetching.catch(() => {})
     const left = { id, attempt: held.attempt, attemptsLeft: job.attemptsLeft }
     const options = { postpone: kind.postpone, end: stopping }
-    await slowFetches.keep(left, options, async (settle) => {
+    await slowWork.keep(left, options, async (release) => {
       try {
         await kind.answer(held, await fetching, tools, signal)
-        await settle()
+        await release()
       } catch (error) {
-        await settle()
+        await release()
         await handleFailure(error, kind, held, tools, { signal, attemptsLeft: 0 })
       }
     })
   }
 
   try {
-    if (!slowFetches.admitsFree()) return await handBack(kind, work, tools, ROOM_SECONDS)
+    if (!slowWork.admitsFree()) return await handBack(kind, work, tools, ROOM_SECONDS)
     await readAndAnswer(work)
   } catch (error) {
     await handleFailure(error, kind, work, tools, job)

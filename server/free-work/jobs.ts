@@ -5,7 +5,7 @@ import type { Core } from '../context.ts'
 import { enqueue, type JobSpec } from '../db/jobs.ts'
 import { column, type Database, sql, type Tx, transact } from '../db/pool.ts'
 import { AppError } from '../errors.ts'
-import type { LeftFetch } from '../verification/stages/slow-fetches.ts'
+import type { LeftWork } from '../verification/stages/slow-work.ts'
 import type { ChangeEvents } from '../verification/stages/stage-tools.ts'
 
 /** Free work as its worker holds it. `attempt` is the token with which this worker may commit. */
@@ -40,7 +40,7 @@ const heldRow = z.object({ id: z.string(), priority: z.number(), attempts: z.int
 export async function postpone<W extends Held>(
   kind: FreeWorkKind<W>,
   tx: Tx,
-  fetches: readonly LeftFetch[],
+  fetches: readonly LeftWork[],
   runAt: Date,
 ): Promise<void> {
   const held = await tx.any(sql.type(heldRow)`

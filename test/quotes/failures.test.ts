@@ -188,7 +188,7 @@ t.test('a worker that stops hands the check back', async (t) => {
     await page.asked
     // A loop without a pause would itself be the load under which a fetch keeps its job.
     await idle.heard
-    t.equal(work.slowFetches.size, 1)
+    t.equal(work.slowWork.size, 1)
   }
   const { rows } = await harness.front.tables.query(
     `select c.state, j.run_at <= now() due, j.attempts from quote_checks c
@@ -208,16 +208,16 @@ t.test('slow pages of checks leave most of the room to verifications', async (t)
   await reader.check('/first', ['three piers'])
   await harness.queue.work()
   await first.asked
-  t.equal(harness.work.slowFetches.size, 1, 'a quarter of four')
+  t.equal(harness.work.slowWork.size, 1, 'a quarter of four')
   await reader.check('/second', ['three piers'])
   await harness.queue.work()
   t.same(harness.front.site.requests, ['/first'], 'the second check is put off')
   first.serve()
-  while (harness.work.slowFetches.size > 0) await new Promise((resolve) => setImmediate(resolve))
+  while (harness.work.slowWork.size > 0) await new Promise((resolve) => setImmediate(resolve))
   t.equal((await reader.check('/first', ['three piers'])).status, 200)
   second.serve()
   await harness.queue.drain()
-  while (harness.work.slowFetches.size > 0) await new Promise((resolve) => setImmediate(resolve))
+  while (harness.work.slowWork.size > 0) await new Promise((resolve) => setImmediate(resolve))
   t.equal((await reader.check('/second', ['three piers'])).status, 200)
 })
 

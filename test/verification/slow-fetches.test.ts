@@ -3,7 +3,7 @@ import { execFileSync } from 'node:child_process'
 import { randomUUID } from 'node:crypto'
 import t from 'tap'
 import { openQueuePool } from '../../server/db/queue.ts'
-import { openSlowFetches } from '../../server/verification/stages/slow-fetches.ts'
+import { openSlowWork } from '../../server/verification/stages/slow-work.ts'
 import { openWork } from '../../workers/context.ts'
 import { openRunner } from '../../workers/runner.ts'
 import { type ApiHarness, openApiHarness, openSlowPage, outcomeOf, readResult } from '../api-harness.ts'
@@ -55,9 +55,9 @@ t.test('a fetch that waits for its own busy process is not slow', async (t) => {
   const loads = [0.95, 0.99, 0.5]
   const { db, log } = front.core
   const options = { db, log, room: 4, slowMs: 1, measureLoad: () => () => loads.shift() ?? 0 }
-  await using slowFetches = openSlowFetches(options)
+  await using slowWork = openSlowWork(options)
   const never = new Promise(() => {})
-  t.equal(await slowFetches.isQuick(never), false)
+  t.equal(await slowWork.isQuick(never, 'fetch'), false)
   t.same(loads, [], 'it is slow once the process has time')
 })
 
@@ -89,7 +89,7 @@ t.test('a worker that stops hands back the requests of its slow fetches', async 
     await page.asked
     const left = () => front.tables.query('select from graphile_worker.jobs where locked_at is not null')
     await until(async () => (await left()).rowCount === 0)
-    t.equal(work.slowFetches.size, 1, 'its job has ended')
+    t.equal(work.slowWork.size, 1, 'its job has ended')
   }
   const { rows } = await front.tables.query(`
     select r.state, j.run_at <= now() due, j.attempts from verification_requests r

@@ -6,7 +6,7 @@ import { purchaseLane } from '../lane.ts'
 import type { StoredObservation, WorkingRequest } from '../request.ts'
 import { handleFailure } from './failure.ts'
 import { jobKeyOf } from './job.ts'
-import { postponeRequests } from './slow-fetches.ts'
+import { postponeRequests } from './slow-work.ts'
 import { snooze } from './snooze.ts'
 import type { JobAttempt, VerificationTools } from './stage-tools.ts'
 import { commit, enter } from './steps.ts'
@@ -31,7 +31,7 @@ function maxAgeOf({ options }: WorkingRequest['body']): number {
 
 /**
  * Reads the page, or takes an observation that is young enough. An assessment is kept if the page still reads the same.
- * Answers null when the source is slow: the fetch then continues without this job (see slow-fetches.ts).
+ * Answers null when the source is slow: the fetch then continues without this job (see slow-work.ts).
  */
 export async function observe(
   request: WorkingRequest,
@@ -43,7 +43,7 @@ export async function observe(
   const fetching = fetchObservation(request, work, signal)
   // The last attempt keeps its job. A job that is stored again would have new attempts, and a page that crashes its worker
   // could crash workers without end.
-  if (job.attemptsLeft === 0 || (await work.slowFetches.isQuick(fetching))) {
+  if (job.attemptsLeft === 0 || (await work.slowWork.isQuick(fetching, 'fetch'))) {
     const observed = enterObserved(request, await fetching)
     // A separate commit is worth its time only before something that takes long or costs money.
     return work.assessor.isRepeatable ? observed : commit(work.steps, observed)
@@ -51,13 +51,13 @@ export async function observe(
   // Until `fetching` is awaited again, a rejection has no other listener.
   fetching.catch(() => {})
   const left = { id: request.id, attempt: request.attempt, attemptsLeft: job.attemptsLeft }
-  await work.slowFetches.keep(left, { postpone: postponeRequests, end: stopping }, async (settle) => {
+  await work.slowWork.keep(left, { postpone: postponeRequests, end: stopping }, async (release) => {
     try {
       const observed = await commit(work.steps, enterObserved(request, await fetching))
-      await settle()
+      await release()
       await snooze(observed, work, { seconds: 0 })
     } catch (error) {
-      await settle()
+      await release()
       await handleFailure(error, request, work, { signal, attemptsLeft: 0 })
     }
   })

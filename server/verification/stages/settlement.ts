@@ -2,7 +2,7 @@
 import { transact } from '../../db/pool.ts'
 import { askTraced } from '../../payments/facilitators/facilitator-span.ts'
 import { openPayload } from '../../payments/seal.ts'
-import type { OfferedPayment, PaymentPayload, SettlementIntent } from '../../payments/x402.ts'
+import type { OfferedPayment, PaymentPayload, SettlementIntent, SettlementOutcome } from '../../payments/x402.ts'
 import { annotate } from '../../tracing/spans.ts'
 import { releasePayment, type WorkingRequest } from '../request.ts'
 import { assertServable } from './completion.ts'
@@ -24,13 +24,14 @@ export async function prepareSettlement(request: WorkingRequest, tools: StageToo
 }
 
 /**
- * Settles the payment; the settlement is committed with the completed result (see completion.ts). A settlement that an
- * earlier attempt has `begun` may have been made already, so the chain is asked first; the facilitator is asked again,
- * with the same authorization, only if the settlement was not made and still can be.
- * After a crash between the facilitator's answer and that commit, the next attempt asks the chain and finds the same.
- * Answers null while the outcome is open; the request then waits in the queue.
+ * Settles the payment and answers the outcome. A settlement that an earlier attempt has `begun` may have been made already, so the chain
+ * is asked first; the facilitator is asked again, with the same authorization, only if the settlement was not made and still can be.
  */
-export async function settle(request: WorkingRequest, tools: StageTools, { begun }: { begun: boolean }) {
+export async function askForOutcome(
+  request: WorkingRequest,
+  tools: StageTools,
+  { begun }: { begun: boolean },
+): Promise<SettlementOutcome> {
   const { intent } = request
   if (!intent) throw new Error(`request ${request.id} is settling without intent`)
   const { facilitator } = tools
@@ -44,6 +45,20 @@ export async function settle(request: WorkingRequest, tools: StageTools, { begun
       : found
   annotate({ 'countersign.settlement.outcome': outcome.kind })
   tools.metrics.settlements.inc({ outcome: outcome.kind })
+  return outcome
+}
+
+/**
+ * Enters a settlement that was made; it is committed with the completed result (see completion.ts). After a crash between the
+ * facilitator's answer and that commit, the next attempt asks the chain and finds the same. Answers null while the outcome is open, and
+ * the request then waits in the queue; and when nothing was charged, and the request is then offered for payment again.
+ */
+export async function enterOutcome(
+  request: WorkingRequest,
+  tools: StageTools,
+  outcome: SettlementOutcome,
+  { begun }: { begun: boolean },
+): Promise<WorkingRequest | null> {
   if (outcome.kind === 'paid') {
     const { payment, response, proof, logIndex } = outcome
     return enter(request, 'settled', { settlement: { payment, response, proof, log_index: logIndex } })

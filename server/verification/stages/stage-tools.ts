@@ -8,7 +8,7 @@ import type { Batcher } from '../../db/batch.ts'
 import type { Captures } from '../../evidence/store.ts'
 import type { Claims } from '../request.ts'
 import type { Completions } from './completion.ts'
-import type { SlowFetches } from './slow-fetches.ts'
+import type { SlowWork } from './slow-work.ts'
 import type { Steps } from './steps.ts'
 
 export interface StageTools
@@ -36,7 +36,7 @@ export interface ReadingTools extends Pick<Core, 'db' | 'log' | 'config'>, Chang
   id: { make(): string }
   cache: ObservationCache
   origins: Origins
-  slowFetches: SlowFetches
+  slowWork: SlowWork
 }
 
 /** What the job of a verification uses from its first stage to its last. */

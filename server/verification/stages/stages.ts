@@ -14,11 +14,11 @@ import { annotate, inSpan, inTrace, processing } from '../../tracing/spans.ts'
 import { claimRequest, type State, type WorkingRequest } from '../request.ts'
 import { assess } from './assessment-stage.ts'
 import { completeRequest } from './completion.ts'
-import { handleFailure } from './failure.ts'
 import { isOutdated, observe } from './observation-stage.ts'
-import { awaitProof, prepareSettlement, settle } from './settlement.ts'
+import { prepareSettlement } from './settlement.ts'
+import { handleSettlementFailure, settle } from './settlement-stage.ts'
 import type { JobAttempt, VerificationTools } from './stage-tools.ts'
-import { commit, TransactionTakenError } from './steps.ts'
+import { commit } from './steps.ts'
 
 export async function verifyRequest(
   { request_id }: Payload<'verify_request'>,
@@ -55,10 +55,7 @@ const STAGES: Partial<Record<State, Stage>> = {
   accepted: OBSERVE,
   observed: { name: 'assess', run: (request, { work, job }) => assess(request, work, job.signal) },
   assessed: { name: 'intend', run: (request, { work }) => prepareSettlement(request, work) },
-  settling: {
-    name: 'settle',
-    run: (request, { work, job, begun }) => unlessStopping(job.signal, () => settle(request, work, { begun })),
-  },
+  settling: { name: 'settle', run: (request, { work, job, begun }) => settle(request, work, job, { begun }) },
   settled: { name: 'complete', run: (request, { work }) => complete(request, work) },
 }
 
@@ -82,8 +79,7 @@ async function runStages(claimed: WorkingRequest, work: VerificationTools, job: 
     }
     logCompleted(request, work, spent)
   } catch (error) {
-    if (error instanceof TransactionTakenError) await awaitProof(request, work)
-    else await handleFailure(error, request, work, job)
+    await handleSettlementFailure(error, request, work, job)
   }
 }
 
@@ -95,25 +91,6 @@ async function complete(request: WorkingRequest, work: VerificationTools): Promi
   work.metrics.resultSeconds.observe(Math.max(0, (work.now() - request.accepted_at.getTime()) / 1000))
   await work.changeEvents.add(request.id)
   return { ...request, state: 'completed' }
-}
-
-/**
- * Rejects when the process has to stop. A facilitator may take a minute, which is longer than the process then has; the next attempt
- * asks the chain first, as after a crash.
- */
-async function unlessStopping<T>(signal: AbortSignal, run: () => Promise<T>): Promise<T> {
-  signal.throwIfAborted()
-  const stopped = Promise.withResolvers<never>()
-  const stop = () => stopped.reject(signal.reason)
-  signal.addEventListener('abort', stop, { once: true })
-  const running = run()
-  // It is not awaited after a stop.
-  running.catch(() => {})
-  try {
-    return await Promise.race([running, stopped.promise])
-  } finally {
-    signal.removeEventListener('abort', stop)
-  }
 }
 
 /** The verdict by which a completed request is counted and logged: one of many claims is counted once, as such. */
