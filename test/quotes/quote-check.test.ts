@@ -163,7 +163,7 @@ t.test('the document describes both answers', async (t) => {
       responses: Record<string, { headers?: object; content: Record<string, { schema: { properties: object } }> }>
       parameters: { name: string }[]
     }
-    t.same(Object.keys(responses[202]?.headers ?? {}), ['Retry-After', 'Location'])
+    t.same(Object.keys(responses[202]?.headers ?? {}), ['Retry-After', 'Location', 'Preference-Applied'])
     t.same(Object.keys(responses[202]?.content['application/json']?.schema.properties ?? {}), [
       'check_id',
       'status',
