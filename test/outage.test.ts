@@ -143,7 +143,9 @@ async function expectOutage(t: Test, begin: () => Promise<void>, end: () => Prom
   const before = logged.length
   await begin()
   const first = await callAll(sends)
-  const again = await callAll(sends)
+  // One after another: how long a call takes beside 35 others depends on the machine.
+  const again: Answered[] = []
+  for (const [name, send] of Object.entries(sends)) again.push(await call(name, send))
   for (const [round, answers] of Object.entries({ first, again })) {
     // The figures of the answering process need no database. What they and `/readyz` said before the outage serves for a second.
     const isDue = (name: string, status: number) =>
