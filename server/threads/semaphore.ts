@@ -63,7 +63,8 @@ export function buildSemaphore(places: number, { tooSlow, slowMs = SLOW_MS }: Se
     for (const entry of running) {
       if (!entry.isOverdue || entry.isSlow || entry.stop.signal.aborted) continue
       if (hasRoom(isSlow)) entry.isSlow = true
-      else if (lanes.holds((other) => !other.lane.isFree || entry.lane.isFree)) entry.stop.abort(tooSlow?.())
+      else if (lanes.holds((other) => !other.isSlow && (!other.lane.isFree || entry.lane.isFree)))
+        entry.stop.abort(tooSlow?.())
     }
   }
 

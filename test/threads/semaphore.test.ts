@@ -53,15 +53,17 @@ t.test('slow work keeps half of the places, and gives the others up when work wa
   t.same(ended.slice(2, 4), ['too slow', 'too slow'])
 })
 
-t.test('slow work goes on while nothing waits', async (t) => {
-  const semaphore = await openKnowing(4)
-  const slow = Array.from({ length: 4 }, openWork)
+t.test('slow work goes on while nothing waits that could take its place', async (t) => {
+  const [semaphore, later] = [await openKnowing(4), await openKnowing(4)]
+  const [slow, others] = [Array.from({ length: 4 }, openWork), Array.from({ length: 4 }, openWork)]
   const passing = slow.map(({ run }) => semaphore.pass(run, never))
   await Promise.all(slow.map(({ begun }) => begun))
-  // A timer that is set after those of the work, for longer, fires after them.
-  await new Promise((resolve) => setTimeout(resolve, 20))
-  for (const { end } of slow) end()
-  await t.resolves(Promise.all(passing))
+  // What began later has been slow for long enough to be ended.
+  const passingLater = others.map(({ run }) => later.pass(run, never).catch(() => {}))
+  await later.pass(async () => {}, never)
+  await t.rejects(semaphore.pass(openWork().run, never, lane('slow before'), true), { message: 'too slow' })
+  for (const { end } of [...slow, ...others]) end()
+  await t.resolves(Promise.all([...passing, ...passingLater]))
 })
 
 t.test('work that was slow before begins at once or not at all', async (t) => {
