@@ -29,6 +29,7 @@ import { BEAT_SECONDS, STALE_SECONDS } from '../workers/beat.ts'
 import { KEEP_SECONDS } from '../workers/retrieval/cache.ts'
 import { MAX_PAUSE_SECONDS } from '../workers/retrieval/origin-wait.ts'
 import { matchingSteps, readingSteps } from '../workers/text/budget.ts'
+import { LARGE_BYTES } from '../workers/text/page/length.ts'
 import { maxAttributes, maxAttributesOfPage, maxDepth, maxNodes } from '../workers/text/page/markup.ts'
 
 const root = join(import.meta.dirname, '..')
@@ -139,6 +140,7 @@ const numbers: Record<string, readonly number[]> = {
   'Characters of text that are kept': [LIMITS.textChars],
   'Depth of the markup': [maxDepth],
   'Nodes of the markup': [maxNodes],
+  'Size of a page, after content decoding, beyond which it counts as slow at once': [LARGE_BYTES],
   'Attributes of one element': [maxAttributes],
   'Attributes of all elements of a page': [maxAttributesOfPage],
   'Steps for reading the style sheets inside a page; beyond them rules are passed over, and the result says so': [

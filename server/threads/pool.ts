@@ -34,6 +34,8 @@ export interface RunOptions {
   waitingMs?: number
   /** For whom the task is done; by default, for the service itself. */
   lane?: Lane | undefined
+  /** Whether the task is known to be slow before it begins: it then waits for one of the threads that slow tasks may hold. */
+  isSlow?: boolean
 }
 
 /**
@@ -212,7 +214,7 @@ export function openThreads({
 
   return {
     async run<T>(file: URL, name: string, argument: unknown, options: RunOptions = {}): Promise<T> {
-      const { signal, lane = OWN_LANE, ...limits } = options
+      const { signal, lane = OWN_LANE, isSlow = false, ...limits } = options
       if (closing.signal.aborted) throw new ThreadError('closed')
       if (signal?.aborted) throw endedBy(signal)
       if (lanes.size >= maxWaiting) throw new ThreadError('busy')
@@ -220,7 +222,7 @@ export function openThreads({
       const task = { file, name, argument }
       const entry: Entry = {
         ...{ task, lane, limits, ...answers },
-        ...{ isSlow: false, isOver: false, run: null, patience: undefined },
+        ...{ isSlow, isOver: false, run: null, patience: undefined },
       }
       const close = () => leave(entry, new ThreadError('closed'))
       const abort = () => signal && leave(entry, endedBy(signal))

@@ -4,8 +4,9 @@ import { brotliCompressSync, gzipSync } from 'node:zlib'
 import { sha256 } from '@noble/hashes/sha2.js'
 import { bytesToHex, utf8ToBytes } from '@noble/hashes/utils.js'
 import t from 'tap'
-import { openThreads } from '../../server/threads/pool.ts'
+import { openThreads, type Threads } from '../../server/threads/pool.ts'
 import { extractText, type PageBytes } from '../../workers/text/page/extraction.ts'
+import { LARGE_BYTES } from '../../workers/text/page/length.ts'
 import { riskFlagMeanings } from '../../workers/text/page/risk-flags.ts'
 import { TEXT_PROCEDURE } from '../../workers/text/procedure.ts'
 
@@ -62,6 +63,30 @@ t.test('content codings change nothing but the bytes on the wire', async (t) => 
   const plain = await extractText(threads, page(article))
   t.same(await extractText(threads, page(gzipSync(article), { contentEncoding: 'gzip' })), plain)
   t.same(await extractText(threads, page(brotliCompressSync(article), { contentEncoding: 'br' })), plain)
+})
+
+t.test('a large page waits for a thread of slow tasks, also when only decoding shows its size', async (t) => {
+  const calls: unknown[] = []
+  const watched: Threads = {
+    ...threads,
+    run(file, name, argument, options) {
+      calls.push([name, options?.isSlow ?? false])
+      return threads.run(file, name, argument, options)
+    },
+  }
+  const sized = (octets: number) => Buffer.alloc(octets, ' ').fill(article, 0, Buffer.byteLength(article))
+  const large = sized(LARGE_BYTES + 1)
+  await extractText(watched, page(sized(LARGE_BYTES)))
+  await extractText(watched, page(large))
+  const found = await extractText(watched, page(gzipSync(large), { contentEncoding: 'gzip' }))
+  t.same(calls, [
+    ['extractUnlessLarge', false],
+    ['extract', true],
+    ['extractUnlessLarge', false],
+    ['extract', true],
+  ])
+  t.equal(found.text, articleText)
+  t.equal(found.decodedBytes, LARGE_BYTES + 1, 'the body is still there for the second look')
 })
 
 t.test('charsets change nothing but the bytes', async (t) => {

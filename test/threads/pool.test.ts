@@ -249,6 +249,17 @@ t.test('slow tasks leave a thread to others, and end all the same', async (t) =>
   t.same(await Promise.all(slow), ['ran_too_long', 'ran_too_long', 'ran_too_long'])
 })
 
+t.test('tasks that are known to be slow hold half of the threads, and are not ended for the others', async (t) => {
+  await using threads = openThreads({ maxThreads: 2, quickMs: 1 })
+  const first = await occupy(threads, { isSlow: true })
+  const second = threads.run(tasks, 'echo', 'second', { isSlow: true })
+  t.equal(threads.queueSize, 1, 'a thread is free, and not for it')
+  t.equal(await threads.run(tasks, 'echo', 'quick'), 'quick')
+  t.equal(threads.queueSize, 1)
+  first.goOn()
+  t.same([await first.ended, await second], ['went on', 'second'])
+})
+
 t.test('a slow task keeps its thread while no other task waits', async (t) => {
   await using threads = openThreads({ maxThreads: 2, quickMs: 1 })
   const held = [await occupy(threads), await occupy(threads)]

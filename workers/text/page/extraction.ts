@@ -1,6 +1,7 @@
 // Extracts the text of a page on a thread, within limits of time and memory.
 import { AppError } from '../../../server/errors.ts'
 import { isExhausted, PAGE_LIMITS, type PageOptions, type Threads } from '../../../server/threads/pool.ts'
+import { LARGE_BYTES } from './length.ts'
 import type { Extraction, Outcome, PageBytes } from './text-thread.ts'
 
 export type { PageBytes } from './text-thread.ts'
@@ -18,8 +19,16 @@ export async function extractText(
   // A view is cloned with its whole buffer, which may hold other data.
   const whole = body.byteLength === body.buffer.byteLength ? body : body.slice()
   const page = { body: whole, contentEncoding, contentType }
+  const limits = { ...PAGE_LIMITS, ...options }
+  // A large page goes to the threads of slow tasks at once. In a quick thread it would have to be ended for the pages behind it,
+  // and they would wait for the start of a new thread.
   try {
-    const outcome = await threads.run<Outcome>(textThread, 'extract', page, { ...PAGE_LIMITS, ...options })
+    const quick =
+      whole.byteLength > LARGE_BYTES
+        ? 'large'
+        : await threads.run<Outcome | 'large'>(textThread, 'extractUnlessLarge', page, limits)
+    const outcome =
+      quick === 'large' ? await threads.run<Outcome>(textThread, 'extract', page, { ...limits, isSlow: true }) : quick
     if (!outcome.ok) throw new AppError(outcome.code, outcome.message)
     return outcome.extraction
   } catch (error) {

@@ -1,8 +1,11 @@
-// Cuts a text to the length that a result may hold.
+// The size from which a page is large, and how a text is cut to the length that a result may hold.
 import { LIMITS } from '../../../server/interface/limits.ts'
 
 /** Code points of extracted text, at most. */
 export const maxCodePoints = LIMITS.textChars
+
+/** Octets of a page, after content decoding. What is smaller is read in a fraction of a second, whatever it holds. */
+export const LARGE_BYTES = 1_048_576
 
 /**
  * The beginning of the text, of at most so many code points. It ends where a block ends, or else a word, unless that

@@ -5,9 +5,9 @@ import { composeCharacters } from '../characters.ts'
 import { codePointIndex } from '../offsets.ts'
 import { type CharsetSource, decodeCharset } from './charset.ts'
 import { type ContentCoding, decompress } from './decompression.ts'
-import { cutText, maxCodePoints } from './length.ts'
+import { cutText, LARGE_BYTES, maxCodePoints } from './length.ts'
 import { Lines } from './lines.ts'
-import { readMediaType, refuseBinary } from './media-type.ts'
+import { type MediaType, readMediaType, refuseBinary } from './media-type.ts'
 import { addPlainText } from './plain-text.ts'
 import { type RefusalCode, TextRefusalError } from './refusal.ts'
 import { type RiskFlag, riskFlags } from './risk-flags.ts'
@@ -31,7 +31,7 @@ export interface Extraction {
 }
 
 export interface PageBytes {
-  /** As received, content coding still on. Its buffer moves into the thread and is detached, unless it is shared. */
+  /** As received, content coding still on. */
   body: Uint8Array<ArrayBuffer>
   contentEncoding: ContentCoding
   /** The Content-Type field, parameters included. */
@@ -42,17 +42,26 @@ export type Outcome = { ok: true; extraction: Extraction } | { ok: false; code: 
 
 /** Bytes to text. A refused page is returned as data, because a thread loses the class of an error. */
 export function extract(page: PageBytes): Outcome {
+  return outcomeOf(page, Number.POSITIVE_INFINITY) as Outcome
+}
+
+/** As `extract`, but ends with `large` when the decoded body has the size of a large page, which only decoding shows. */
+export function extractUnlessLarge(page: PageBytes): Outcome | 'large' {
+  return outcomeOf(page, LARGE_BYTES)
+}
+
+function outcomeOf({ body, contentEncoding, contentType }: PageBytes, most: number): Outcome | 'large' {
   try {
-    return { ok: true, extraction: extraction(page) }
+    const type = readMediaType(contentType)
+    const bytes = decompress(body, contentEncoding)
+    return bytes.length > most ? 'large' : { ok: true, extraction: extraction(bytes, type) }
   } catch (error) {
     if (error instanceof TextRefusalError) return { ok: false, code: error.code, message: error.message }
     throw error
   }
 }
 
-function extraction({ body, contentEncoding, contentType }: PageBytes): Extraction {
-  const type = readMediaType(contentType)
-  const bytes = decompress(body, contentEncoding)
+function extraction(bytes: Uint8Array, type: MediaType): Extraction {
   refuseBinary(bytes)
   const decoded = decodeCharset(bytes, type)
   const shown = collectText(decoded.text, type.kind)
