@@ -22,6 +22,8 @@ export interface Taken {
   /** Missing for the input that is being read. */
   ms?: number
   megabytes?: number
+  /** Elements of the longest array that grew while a thread read it. */
+  longest?: number
 }
 
 const CLIENT_HEAP = { maxOldGenerationSizeMb: 512 }
@@ -31,15 +33,27 @@ async function readAll(name: string, heap: string, size: number, chosen: readonl
   setFlagsFromString('--expose-gc')
   const collect = heap === 'client' ? runInNewContext('gc') : () => {}
   const { inputs, read } = (await import('./readers.ts')).readers[name]!
+  let longest = 0
+  if (heap === 'thread') watchArrays((length) => (longest = Math.max(longest, length)))
   for (const [input, build] of Object.entries(inputs)) {
     if (chosen.length > 0 && !chosen.includes(input)) continue
     collect()
     tell({ input })
     const text = build(size)
+    longest = 0
     const before = process.cpuUsage()
     await read(text)
     const { user, system } = process.cpuUsage(before)
-    tell({ input, ms: Math.round((user + system) / 1000), megabytes: Math.round(readPeak()) })
+    tell({ input, ms: Math.round((user + system) / 1000), megabytes: Math.round(readPeak()), longest })
+  }
+}
+
+function watchArrays(onPush: (length: number) => void) {
+  const { push } = Array.prototype
+  Array.prototype.push = function (...items) {
+    const length = push.apply(this, items)
+    onPush(length)
+    return length
   }
 }
 

@@ -16,6 +16,12 @@ import { readers } from './readers.ts'
 const PROGRAM = join(import.meta.dirname, 'reader-growth.ts')
 const MEMORY = join(import.meta.dirname, 'reader-memory.ts')
 
+/**
+ * A thread that is out of memory gets 16 MB more from Node, in which it ends. An array that needs more than those at once ends the whole process.
+ * This is how long an array can be for which V8 has allocated no more: its place grows by a half each time, and an element takes eight bytes.
+ */
+const MOST_ELEMENTS = 1_956_331
+
 /** The exponents of the inputs of a reader. Infinity is null in JSON. */
 type Exponents = [exponent: number | null, input: string][]
 
@@ -70,10 +76,12 @@ for (const [name, { inputs, limit, most, heaviest = [] }] of Object.entries(read
       .split('\n')
       .map((line) => JSON.parse(line))
     t.notOk(failed, `${lines.at(-1)?.input}: ${failed?.message}`)
-    const taken = lines.flatMap(({ input, ms, megabytes }) => (ms === undefined ? [] : [{ input, ms, megabytes }]))
+    const taken = lines.flatMap(({ ms, ...more }) => (ms === undefined ? [] : [{ ms, ...more }]))
     t.same(taken.map(({ input }) => input).sort(), chosen.toSorted())
     const [slowest] = taken.toSorted((a, b) => b.ms - a.ms)
     t.ok(slowest!.ms <= most.ms, `the slowest: ${slowest!.input}, ${slowest!.ms} ms of ${most.ms}`)
+    const { longest = 0, input } = taken.toSorted((a, b) => (b.longest ?? 0) - (a.longest ?? 0))[0]!
+    t.ok(longest <= MOST_ELEMENTS, `the longest array: ${input}, ${longest} of ${MOST_ELEMENTS} elements`)
     const megabytes = taken.at(-1)?.megabytes ?? Number.POSITIVE_INFINITY
     // The peak of the process never falls, so the first line that has it names the input.
     const last = taken.find((one) => one.megabytes === megabytes)

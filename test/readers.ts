@@ -169,6 +169,7 @@ export const readers: Readonly<Record<string, Reader>> = {
     most: inThread(640, 10_000),
     limit: LIMITS.decodedBytes,
     inputs: { ...hostilePages, ...generated },
+    heaviest: ['null characters in table'],
     read: page('text/html; charset=utf-8'),
   },
   'pages of plain text': {

@@ -40,8 +40,9 @@ export interface RunOptions {
 
 /**
  * `aborted` and `timed_out`: by the caller's signal. `ran_too_long`: by `runningMs`. `waited`: by `waitingMs`.
- * `out_of_memory`, `exited`: the task's thread died. `busy`: too many tasks wait. `closed`: the pool was disposed. At most the
- * task's own thread is lost, and the pool replaces it.
+ * `out_of_memory`, `exited`: the task's thread died. `busy`: too many tasks wait. `closed`: the pool was disposed. The
+ * task's own thread is lost, and the pool replaces it. Only where a thread that is out of memory asks for more than 16 MB at
+ * once, V8 ends the process: no function that runs in a thread may make an array of two million elements (test/readers.test.ts).
  */
 export type ThreadErrorCode =
   | 'aborted'
@@ -265,7 +266,8 @@ export const THREAD_HEAP = { maxOldGenerationSizeMb: 160, maxYoungGenerationSize
 function openPool(options: Required<Pick<ThreadsOptions, 'minThreads' | 'maxThreads' | 'onLoss'>>) {
   // The heap of this process already exists. Its flags would also apply to the heaps of threads and override their own
   // limits.
-  for (const flag of ['--max-old-space-size=0', '--max-semi-space-size=0']) setFlagsFromString(flag)
+  for (const flag of ['--max-old-space-size=0', '--max-semi-space-size=0', '--min-semi-space-size=0'])
+    setFlagsFromString(flag)
   const compiled = getCompileCacheDir()
   // Node makes a folder for its version inside the given folder.
   const compiledFolder = compiled && dirname(compiled)

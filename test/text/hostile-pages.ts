@@ -57,6 +57,8 @@ export const hostilePages: Record<string, (size: number) => string> = {
   'adoption agency of anchors': (size) => fill(size, '<a href=x><div><a href=y>z'),
   'misplaced in table': (size) => fill(size, '<b>x</b>', '<table>'),
   'misplaced text in table': (size) => fill(size, 'x<tr>', '<table>'),
+  'null characters in table': (size) => fill(size, ' \0', '<table>'),
+  'words of one letter misplaced in table': (size) => fill(size, ' \0a\0', '<table>'),
   'words misplaced in table': (size) => fill(size, 'word ', '<table>'),
   'misplaced in nested tables': (size) => fill(size, 'x<table>y</table>', '<table><tr>'),
   'many cells': (size) => fill(size, '<td>x', '<table><tr>'),

@@ -3,6 +3,7 @@ import { type ChildNode, type Document, Element, type ParentNode } from 'domhand
 import type { Token } from 'parse5'
 import { adapter } from 'parse5-htmlparser2-tree-adapter'
 import { isDropped } from './elements.ts'
+import { flat } from './flat.ts'
 import { TextRefusalError } from './refusal.ts'
 import { isShadowRoot, type Moved, rootOf, showShadows } from './shadow.ts'
 import { parseFast } from './tokenizer.ts'
@@ -202,14 +203,6 @@ function extend(node: ChildNode | null | undefined, text: string): boolean {
 }
 
 const textChunk = 16_384
-
-/** The text in one piece: a search makes it so. Reading one character does not suffice: the compiler removes such a read. */
-function flat(text: string) {
-  anything.test(text)
-  return text
-}
-
-const anything = /^/
 
 const tooComplex = (what: string) => new TextRefusalError('source_too_complex', `The markup has ${what}.`)
 

@@ -2,7 +2,9 @@
 // skipped. It overrides protected states of parse5, because in the CPU time in which parse5 parses one page, it parses 1.6 pages
 // like the bench's article of 33 kB, 1.2 like its reference of 298 kB, and 4.3 like its application of 280 kB, which is mostly
 // script (medians of nine turns each).
+
 import { Parser, type ParserOptions, Token, Tokenizer, type TreeAdapterTypeMap } from 'parse5'
+import { flat } from './flat.ts'
 
 /**
  * The tree that parse5 builds, except that comments are empty, and the text of scripts and blanks of framesets are left
@@ -14,13 +16,43 @@ export function parseFast<T extends TreeAdapterTypeMap>(
   options: ParserOptions<T>,
   onAttribute: (count: number) => void = () => {},
 ): T['document'] {
-  const parser = new Parser<T>(options)
+  const parser = new FastParser<T>(options)
   const tokenizer = new FastTokenizer(options, parser)
   tokenizer.onAttribute = onAttribute
   parser.tokenizer = tokenizer
   parser.tokenizer.write(html, true)
   return parser.document
 }
+
+/**
+ * The parser keeps all text of a table that stands outside of its cells until the text ends. A null character ends a token and
+ * is dropped, so each character may be a token of its own: together they are put into few.
+ */
+class FastParser<T extends TreeAdapterTypeMap> extends Parser<T> {
+  override onCharacter(token: Token.CharacterToken) {
+    super.onCharacter(token)
+    this.#joinPending(token)
+  }
+
+  override onWhitespaceCharacter(token: Token.CharacterToken) {
+    super.onWhitespaceCharacter(token)
+    this.#joinPending(token)
+  }
+
+  /** The tree is the same: blanks beside other text are moved out of the table with it. */
+  #joinPending(token: Token.CharacterToken) {
+    const pending = this.pendingCharacterTokens
+    const before = pending.at(-2)
+    if (pending.at(-1) !== token || before === undefined) return
+    if (before.chars.length >= pendingChunk) return void flat(before.chars)
+    pending.pop()
+    before.chars += token.chars
+    if (token.type === Token.TokenType.CHARACTER) before.type = token.type
+  }
+}
+
+/** UTF-16 units. Joined text is a chain of objects until it is made flat. */
+const pendingChunk = 16_384
 
 /**
  * Each state below takes one character as parse5 does, then all that follow up to one that means something in this
