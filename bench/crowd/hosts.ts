@@ -16,7 +16,8 @@ const DOMAINS = 5
 const PAGES = Array.from({ length: 20 }, (_, n) => `www.page${n}.test`)
 /** Half of them below one registrable domain, the other half below several. */
 const DRIPS = Array.from({ length: 500 }, (_, n) => (n % 2 ? `d${n}.drip.test` : `d${n}.drip${(n / 2) % DOMAINS}.test`))
-const COSTLY = Array.from({ length: 100 }, (_, n) => `c${n}.costly${n % DOMAINS}.test`)
+/** Each below a domain of its own. */
+const COSTLY = Array.from({ length: 100 }, (_, n) => `c${n}.costly${n}.test`)
 const HANGING = Array.from({ length: 50 }, (_, n) => `h${n}.hang${n % DOMAINS}.test`)
 const RECEIVER = 'hook.good.test'
 
