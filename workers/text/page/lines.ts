@@ -1,5 +1,6 @@
 // Lays out pieces of text in lines, as a browser does.
 import { withoutMarks } from '../characters.ts'
+import { GrowingText } from '../growing-text.ts'
 import { pieceLength } from '../pieces.ts'
 
 /**
@@ -7,7 +8,9 @@ import { pieceLength } from '../pieces.ts'
  * with one, and there is never more than one empty line.
  */
 export class Lines {
-  #parts: string[] = []
+  #text = new GrowingText()
+  /** How often text was written. */
+  #count = 0
   /** Pending breaks before the next text. */
   #breaks = 0
   /** Pending borders of table cells before the next text. */
@@ -78,13 +81,13 @@ export class Lines {
 
   /** A box within a line: blanks around it stay, those at its inner edges go. Returns what `endBox` needs. */
   beginBox() {
-    const begun = { parts: this.#parts.length, breaks: this.#breaks, gap: this.#gap, atStart: this.#atStart }
+    const begun = { count: this.#count, breaks: this.#breaks, gap: this.#gap, atStart: this.#atStart }
     this.#atStart = true
     return begun
   }
 
   endBox(begun: ReturnType<Lines['beginBox']>) {
-    const isEmpty = this.#parts.length === begun.parts
+    const isEmpty = this.#count === begun.count
     // A block inside has ended the line already.
     if (this.#breaks > (isEmpty ? begun.breaks : 0)) return
     this.#gap = isEmpty ? begun.gap : ''
@@ -151,10 +154,10 @@ export class Lines {
     if (this.#room <= 0) this.#isCut = true
     if (this.#isCut) return
     this.#room -= text.length + this.#gap.length + this.#tabs + 2
-    if (this.#parts.length > 0 && this.#breaks > 0) this.#parts.push(this.#breaks === 2 ? '\n\n' : '\n')
-    if (this.#tabs > 0) this.#parts.push('\t'.repeat(this.#tabs))
-    if (this.#gap !== '') this.#parts.push(this.#gap)
-    this.#parts.push(text)
+    if (this.#count++ > 0 && this.#breaks > 0) this.#text.add(this.#breaks === 2 ? '\n\n' : '\n')
+    if (this.#tabs > 0) this.#text.add('\t'.repeat(this.#tabs))
+    if (this.#gap !== '') this.#text.add(this.#gap)
+    this.#text.add(text)
     this.#breaks = 0
     this.#tabs = 0
     this.#gap = ''
@@ -165,7 +168,7 @@ export class Lines {
 
   /** No line ends with a blank, and no text begins or ends with a break. */
   toString() {
-    const text = this.#parts.join('')
+    const text = this.#text.toString()
     const plain = withoutMarks(text)
     if (plain === text || !untidy.test(plain)) return plain
     return tidy(plain)
@@ -174,7 +177,8 @@ export class Lines {
 
 /** Without blanks at the ends of lines, more than one empty line in a row, and breaks at the ends. */
 function tidy(text: string) {
-  const parts: string[] = []
+  const tidied = new GrowingText()
+  let isEmpty = true
   let breaks = 0
   let start = 0
   while (start <= text.length) {
@@ -182,14 +186,15 @@ function tidy(text: string) {
     const next = end < 0 ? text.length : end
     const line = text.slice(start, next).trimEnd()
     if (line !== '') {
-      if (parts.length > 0) parts.push(breaks > 1 ? '\n\n' : '\n')
-      parts.push(line)
+      if (!isEmpty) tidied.add(breaks > 1 ? '\n\n' : '\n')
+      tidied.add(line)
+      isEmpty = false
       breaks = 0
     }
     breaks++
     start = next + 1
   }
-  return parts.join('')
+  return tidied.toString()
 }
 
 /**

@@ -2,8 +2,8 @@
 import { type ChildNode, type Document, Element, type ParentNode } from 'domhandler'
 import type { Token } from 'parse5'
 import { adapter } from 'parse5-htmlparser2-tree-adapter'
+import { chunkLength, flat } from '../growing-text.ts'
 import { isDropped } from './elements.ts'
-import { flat } from './flat.ts'
 import { TextRefusalError } from './refusal.ts'
 import { isShadowRoot, type Moved, rootOf, showShadows } from './shadow.ts'
 import { parseFast } from './tokenizer.ts'
@@ -194,15 +194,13 @@ const isRead = (parent: ParentNode) => !('name' in parent) || parent.name === 's
  */
 function extend(node: ChildNode | null | undefined, text: string): boolean {
   if (node?.type !== 'text') return false
-  if (node.data.length >= textChunk) {
+  if (node.data.length >= chunkLength) {
     flat(node.data)
     return false
   }
   node.data += text
   return true
 }
-
-const textChunk = 16_384
 
 const tooComplex = (what: string) => new TextRefusalError('source_too_complex', `The markup has ${what}.`)
 

@@ -4,7 +4,7 @@
 // script (medians of nine turns each).
 
 import { Parser, type ParserOptions, Token, Tokenizer, type TreeAdapterTypeMap } from 'parse5'
-import { flat } from './flat.ts'
+import { chunkLength, flat } from '../growing-text.ts'
 
 /**
  * The tree that parse5 builds, except that comments are empty, and the text of scripts and blanks of framesets are left
@@ -44,15 +44,12 @@ class FastParser<T extends TreeAdapterTypeMap> extends Parser<T> {
     const pending = this.pendingCharacterTokens
     const before = pending.at(-2)
     if (pending.at(-1) !== token || before === undefined) return
-    if (before.chars.length >= pendingChunk) return void flat(before.chars)
+    if (before.chars.length >= chunkLength) return void flat(before.chars)
     pending.pop()
     before.chars += token.chars
     if (token.type === Token.TokenType.CHARACTER) before.type = token.type
   }
 }
-
-/** UTF-16 units. Joined text is a chain of objects until it is made flat. */
-const pendingChunk = 16_384
 
 /**
  * Each state below takes one character as parse5 does, then all that follow up to one that means something in this

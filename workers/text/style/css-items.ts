@@ -1,4 +1,5 @@
 // Splits CSS into rules, at-rules and declarations, by the CSS Syntax Module. Linear in the length of its input.
+import { GrowingText } from '../growing-text.ts'
 
 /** A rule or at-rule with a block, or, where `body` is null, a declaration or an at-rule without one. */
 export interface CssItem {
@@ -93,16 +94,18 @@ function kindOf(css: string, i: number, place: CssPlace) {
 export function withoutComments(css: string): string {
   let begin = css.indexOf('/*')
   if (begin < 0) return css
-  const parts: string[] = []
+  const plain = new GrowingText()
   let start = 0
   while (begin >= 0) {
     const end = css.indexOf('*/', begin + 2)
     if (end < 0) break
-    parts.push(css.slice(start, begin))
+    plain.add(css.slice(start, begin))
+    plain.add(' ')
     start = end + 2
     begin = css.indexOf('/*', start)
   }
-  return [...parts, css.slice(start)].join(' ')
+  plain.add(css.slice(start))
+  return plain.toString()
 }
 
 /** Where a comment that begins here ends, or 0. */
