@@ -16,7 +16,7 @@ import { lookVariables, readTry } from './config/looks.ts'
 import { whole } from './config/numbers.ts'
 import { platformAddress, reachProblems, reachVariables } from './config/reach.ts'
 import { storeVariables } from './config/stores.ts'
-import { readTimestamps, rootsProblem, timestampVariables } from './config/timestamps.ts'
+import { certificatesProblem, readTimestamps, timestampVariables } from './config/timestamps.ts'
 import { readTracing, traceVariables } from './config/tracing.ts'
 import { errorMessage } from './errors.ts'
 import { readWitnesses } from './receipts/witness-list.ts'
@@ -195,7 +195,7 @@ export function readConfig(env: Readonly<Record<string, string | undefined>> = p
   problems.push(...contradictions(values))
   const fixtures = readFixtures(values, problems)
   const signingSeed = readSeed(values, problems)
-  const timestampRoots = readTimestampRoots(values, problems)
+  const timestampRoots = readCertificates('TIMESTAMP_CA_FILE', values.TIMESTAMP_CA_FILE, problems)
   if (problems.length > 0) throw new ConfigError(problems)
   return Object.freeze({
     values: Object.freeze(values),
@@ -280,6 +280,7 @@ function contradictions(values: Values): string[] {
     problems.push(`STRIPE_PRICE_DEV and STRIPE_PRICE_PRO: ${id} cannot be the price of both.`)
   if (values.PAYMENT_MODE === 'mainnet' && values.PAY_TO_EVM && UNOWNED_ADDRESS.test(values.PAY_TO_EVM))
     problems.push('PAY_TO_EVM is an address without an owner: mainnet mode refuses it.')
+  if (values.DATABASE_DIRECT_URL && !values.DATABASE_URL) problems.push('DATABASE_DIRECT_URL requires DATABASE_URL.')
   if (values.SIGNING_SEED && values.SIGNING_SEED_FILE) problems.push('SIGNING_SEED and SIGNING_SEED_FILE: set one.')
   for (const name of ['FIXTURE_HOSTS', 'FIXTURE_CA_FILE'] as const)
     if (values.PAYMENT_MODE === 'mainnet' && values[name])
@@ -301,14 +302,14 @@ function concurrencyFor({ kind, verifierThreads }: ReturnType<typeof readAssessm
 }
 
 function readFixtures(values: Values, problems: string[]) {
-  const ca = values.FIXTURE_CA_FILE ? readFile('FIXTURE_CA_FILE', values.FIXTURE_CA_FILE, problems) : undefined
+  const ca = readCertificates('FIXTURE_CA_FILE', values.FIXTURE_CA_FILE, problems)
   return { hosts: readFixtureHosts(values.FIXTURE_HOSTS ?? ''), ca }
 }
 
-function readTimestampRoots({ TIMESTAMP_CA_FILE: path }: Values, problems: string[]): string | undefined {
-  const pem = path ? readFile('TIMESTAMP_CA_FILE', path, problems) : undefined
-  const problem = pem === undefined ? null : rootsProblem(pem)
-  if (problem) problems.push(problem)
+function readCertificates(name: VariableName, path: string | undefined, problems: string[]): string | undefined {
+  const pem = path ? readFile(name, path, problems) : undefined
+  const problem = pem === undefined ? null : certificatesProblem(pem)
+  if (problem) problems.push(`${name}: ${problem}`)
   return pem
 }
 

@@ -51,14 +51,14 @@ export function readTimestamps(values: Values, ca: string | undefined): Timestam
   return { urls: values.TIMESTAMP_URLS, intervalSeconds: values.TIMESTAMP_INTERVAL_SECONDS, ca }
 }
 
-/** What is wrong with the content of TIMESTAMP_CA_FILE. */
-export function rootsProblem(pem: string): string | null {
+/** What is wrong with the content of a file of certificates. */
+export function certificatesProblem(pem: string): string | null {
   const blocks = pem.match(/-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----/g) ?? []
-  if (blocks.length === 0) return 'TIMESTAMP_CA_FILE: the file holds no certificate in PEM.'
+  if (blocks.length === 0) return 'the file holds no certificate in PEM.'
   try {
     for (const block of blocks) new X509Certificate(block)
     return null
   } catch {
-    return 'TIMESTAMP_CA_FILE: a certificate in the file cannot be read.'
+    return 'a certificate in the file cannot be read.'
   }
 }

@@ -1,4 +1,5 @@
-// The hosts of FIXTURE_HOSTS: what cannot be dialled is refused at the start, and not with the first purchase.
+// Hosts, certificates and databases: what cannot be used is refused at the start, and not with the first purchase.
+import { join } from 'node:path'
 import t from 'tap'
 import { readConfig } from '../../server/config.ts'
 import { problemsOf } from '../problems.ts'
@@ -22,4 +23,21 @@ t.test('names, addresses and ports', async (t) => {
     'a=127.0.0.1:65536',
   ])
     t.match(problemsOf({ FIXTURE_HOSTS: wrong }), [/^FIXTURE_HOSTS: must/], wrong)
+})
+
+t.test('certificates', async (t) => {
+  const folder = t.testdir({
+    'text.txt': 'no certificate',
+    'broken.pem': '-----BEGIN CERTIFICATE-----\nAA\n-----END CERTIFICATE-----',
+  })
+  const problems = (name: string) => problemsOf({ FIXTURE_CA_FILE: join(folder, name) })
+  t.same(problems('text.txt'), ['FIXTURE_CA_FILE: the file holds no certificate in PEM.'])
+  t.same(problems('broken.pem'), ['FIXTURE_CA_FILE: a certificate in the file cannot be read.'])
+  t.match(problems('missing.pem'), [/^FIXTURE_CA_FILE: cannot be read \(ENOENT\)/])
+})
+
+t.test('the address of a database behind a pooler is not given alone', async (t) => {
+  const url = 'postgres://127.0.0.1/x'
+  t.same(problemsOf({ DATABASE_DIRECT_URL: url }), ['DATABASE_DIRECT_URL requires DATABASE_URL.'])
+  t.same(problemsOf({ DATABASE_DIRECT_URL: url, DATABASE_URL: url }), [])
 })

@@ -2,6 +2,8 @@
 import { randomBytes } from 'node:crypto'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
+import { join } from 'node:path'
+import { rootCertificates } from 'node:tls'
 import t from 'tap'
 import { readConfig } from '../../server/config.ts'
 import { runDoctor } from '../../server/doctor.ts'
@@ -37,9 +39,10 @@ t.test('mainnet mode names everything that is missing', async (t) => {
 })
 
 t.test('mainnet mode names every setting that is for offline mode', async (t) => {
+  const caFile = join(t.testdir({ 'ca.pem': rootCertificates[0]! }), 'ca.pem')
   const offline: Record<string, string> = {
     FIXTURE_HOSTS: 'site.test=127.0.0.1:8443',
-    FIXTURE_CA_FILE: import.meta.filename,
+    FIXTURE_CA_FILE: caFile,
     PAY_TO_EVM: '0x0000000000000000000000000000000000008402',
     RESULT_RETENTION_SECONDS: '60',
   }
