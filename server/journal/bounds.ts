@@ -1,5 +1,6 @@
 // The bounds of all journals together: what free accounts store has a bound for all of them, and an unused journal expires.
 import { z } from 'zod'
+import { shareOf } from '../accounts/shared-budget.ts'
 import { type Database, sql, type Tx, transact } from '../db/pool.ts'
 import { AppError } from '../errors.ts'
 
@@ -9,12 +10,17 @@ export const FREE_JOURNAL_BYTES = 10_737_418_240
 export const UNUSED_JOURNAL_DAYS = 90
 const BATCH = 200
 
-const sizeRow = z.object({ bytes: z.number() })
+const sizeRow = z.object({ bytes: z.number(), slots: z.number() })
 
-/** Throws AppError `capacity_exceeded` when free accounts have no room left. @param most FREE_JOURNAL_BYTES; tests give another */
-export async function requireRoom(tx: Tx, most: number = FREE_JOURNAL_BYTES): Promise<void> {
-  const { bytes } = await tx.one(sql.type(sizeRow)`select pg_total_relation_size('journal_slots')::float8 bytes`)
-  if (bytes >= most)
+/**
+ * Throws AppError `capacity_exceeded` when a free account has no room left. Part of the room is kept for accounts with few slots.
+ * @param most FREE_JOURNAL_BYTES; tests give another
+ */
+export async function requireRoom(tx: Tx, accountId: string, most: number = FREE_JOURNAL_BYTES): Promise<void> {
+  const { bytes, slots } = await tx.one(sql.type(sizeRow)`
+    select pg_total_relation_size('journal_slots')::float8 bytes,
+      (select count(*) from journal_slots where account_id = ${accountId}) slots`)
+  if (bytes >= shareOf(most, slots + 1))
     throw new AppError('capacity_exceeded', 'The space for journals of the free tier is full. Nothing was stored.', {
       headers: { 'retry-after': '3600' },
     })

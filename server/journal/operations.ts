@@ -29,7 +29,7 @@ export const putJournalSlot = defineAccountOperation({
   output: slotRow,
   async run({ slot, data }, { tx, caller, options }) {
     const { accountId, tier } = caller
-    if (tier === 'free') await requireRoom(tx)
+    if (tier === 'free') await requireRoom(tx, accountId)
     const written = await writeSlot(
       tx,
       { accountId, slot, content: data, limit: LIMITS[tier].journal_slots },

@@ -2,17 +2,32 @@
 import t from 'tap'
 import { transact } from '../../server/db/pool.ts'
 import { pruneJournals, requireRoom, UNUSED_JOURNAL_DAYS } from '../../server/journal/bounds.ts'
-import { openAccountHarness } from '../accounts/harness.ts'
+import { type Account, openAccountHarness } from '../accounts/harness.ts'
 
-t.test('free accounts find no room when their space is full', async (t) => {
-  await using office = await openAccountHarness()
-  const { db } = office.api
-  await t.resolves(transact(db, (tx) => requireRoom(tx)))
-  await t.rejects(
-    transact(db, (tx) => requireRoom(tx, 1)),
-    { code: 'capacity_exceeded' },
-  )
-})
+t.test(
+  'free accounts find no room when their space is full, and its last quarter is for those with few slots',
+  async (t) => {
+    await using office = await openAccountHarness()
+    const [first, other] = [await office.register(), await office.register()]
+    const idOf = async ({ handle }: Account): Promise<string> =>
+      (await office.tables.query('select id from accounts where handle = $1', [handle])).rows[0].id
+    const ask = async (account: Account, most?: number) => {
+      const id = await idOf(account)
+      await transact(office.api.db, (tx) => requireRoom(tx, id, most))
+    }
+    const full = { code: 'capacity_exceeded' }
+    await t.resolves(ask(first))
+    await t.rejects(ask(first, 1), full)
+    for (const slot of ['one', 'two'])
+      t.equal((await first.call('PUT', `/v1/journal/${slot}`, { body: Buffer.from('bytes') })).status, 201)
+    const { rows } = await office.tables.query(`select pg_total_relation_size('journal_slots')::float8 bytes`)
+    const { bytes } = rows[0]
+    await t.rejects(ask(first, 1.1 * bytes), full, 'nine tenths are used up')
+    await t.resolves(ask(other, 1.1 * bytes))
+    await t.rejects(ask(other, bytes), full)
+    await t.resolves(ask(first, 2 * bytes), 'half is used up')
+  },
+)
 
 t.test('a journal that no one uses expires, that of an account in use or that pays does not', async (t) => {
   await using office = await openAccountHarness()
