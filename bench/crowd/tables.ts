@@ -9,7 +9,7 @@ export type Rows = ReadonlyMap<string, number>
 const QUEUE = 'graphile_worker._private_jobs'
 /**
  * Tables from which no row is deleted for its age: the chain, its keys, and the migrations. The times of watchdogs, worker
- * heartbeats and delivery leases are not changed either: older times would mean outages and dead processes.
+ * heartbeats, processes and delivery leases are not changed either: older times would mean outages and dead processes.
  */
 const TIMELESS = [
   ...[
@@ -23,7 +23,7 @@ const TIMELESS = [
     'timestamp_authorities',
     'schema_migrations',
   ],
-  ...['watchdogs', 'watchdog_scans', 'worker_beats', 'webhooks'],
+  ...['watchdogs', 'watchdog_scans', 'worker_beats', 'processes', 'webhooks'],
 ]
 /** Longer than the longest retention: alerts are kept for 90 days. */
 const AGE_DAYS = 91
