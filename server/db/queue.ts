@@ -123,9 +123,13 @@ async function repeat<T>({ stopping, failed, worked, pause = sleep }: Patience, 
 
 const sleep = (ms: number, signal: AbortSignal) => sleepFor(ms, undefined, { signal })
 
-/** Of a value or a row that Postgres refuses, and of a queue without tables, which graphile-worker makes. */
+/**
+ * Of a value or a row that Postgres refuses, and of a queue that has no tables yet, which graphile-worker learns by asking for its
+ * migrations, and then makes them. Any other table that is missing may come back, as in a restore.
+ */
 function comesAgain(error: unknown): boolean {
-  return error instanceof Error && 'code' in error && /^(22...|23...|42P01)$/.test(String(error.code))
+  if (!(error instanceof Error && 'code' in error)) return false
+  return /^2[23]...$/.test(String(error.code)) || (error.code === '42P01' && /\bmigrations\b/.test(error.message))
 }
 
 /** pg's own errors of a closed connection have no code. */

@@ -153,11 +153,26 @@ t.test('no statement of a transaction runs again', async (t) => {
   client.release()
 })
 
+t.test('a statement whose table is missing is repeated until it is back', async (t) => {
+  const { pool, tables, failures } = await openQueue(t, {
+    async pause() {
+      if (failures.length === 3) await tables.query('alter schema mislaid rename to graphile_worker')
+    },
+  })
+  const client = await pool.connect()
+  await client.query('select from graphile_worker._private_tasks')
+  await tables.query('alter schema graphile_worker rename to mislaid')
+  await t.resolves(client.query('select from graphile_worker._private_tasks'))
+  t.match(failures, [{ code: '42P01' }, { code: '42P01' }, { code: '42P01' }])
+  t.equal(failures.length, 3)
+  client.release()
+})
+
 t.test('an error that comes again each time is not repeated', async (t) => {
   const { pool, failures } = await openQueue(t)
   const client = await pool.connect()
   for (const [statement, code] of [
-    ['select from none', '42P01'],
+    ['select from nowhere.migrations', '42P01'],
     [`select 'x'::int`, '22P02'],
   ] as const)
     await t.rejects(client.query(statement), { code })

@@ -45,14 +45,14 @@ t.test('a database that refuses connections for a while: it recovers', { buffere
 })
 
 t.test(
-  'missing tables of the queue: it stays, logs the errors, and continues when they are back',
+  'missing tables of the queue: it stays, says so, and continues when they are back',
   { buffered: true },
   async (t) => {
     await using office = await openAccountHarness()
     const { front, worker } = office
     await front.tables.query('alter schema graphile_worker rename to mislaid')
     await worker.hears((heard) => heard.event === 'dependency_away' && heard.dependency === 'watch of workers')
-    await worker.hears((heard) => heard.event === 'queue' && heard.level === 'error')
+    await worker.hears((heard) => heard.event === 'dependency_away' && heard.dependency === 'tasks of the queue')
     await front.tables.query('alter schema mislaid rename to graphile_worker')
     await expectWork(t, front, worker)
   },
