@@ -267,7 +267,7 @@ t.test('a registration with a taken or reserved handle does not count', async (t
   t.equal((await register(randomUUID(), address.replace('::1', '::2'))).status, 429, 'the /64 is the same')
   t.equal((await register(randomUUID(), anyAddress())).status, 201)
   const { rows } = await harness.tables.query('select r::text from registration_days r')
-  t.notMatch(JSON.stringify(rows), /2001:/, 'no address is stored')
+  t.notMatch(JSON.stringify(rows), /2001:|20010db8/, 'no address is stored, as text or as bytes')
   await harness.tables.query('update registration_days set day = day - 1')
   t.equal((await register(randomUUID())).status, 201, 'the count starts again the next day')
 })
