@@ -1,4 +1,4 @@
-// Hosts, certificates and databases: what cannot be used is refused at the start, and not with the first purchase.
+// Hosts of FIXTURE_HOSTS and their certificates: what cannot be used is refused at the start, and not with the first purchase.
 import { join } from 'node:path'
 import t from 'tap'
 import { readConfig } from '../../server/config.ts'
@@ -34,10 +34,4 @@ t.test('certificates', async (t) => {
   t.same(problems('text.txt'), ['FIXTURE_CA_FILE: the file holds no certificate in PEM.'])
   t.same(problems('broken.pem'), ['FIXTURE_CA_FILE: a certificate in the file cannot be read.'])
   t.match(problems('missing.pem'), [/^FIXTURE_CA_FILE: cannot be read \(ENOENT\)/])
-})
-
-t.test('the address of a database behind a pooler is not given alone', async (t) => {
-  const url = 'postgres://127.0.0.1/x'
-  t.same(problemsOf({ DATABASE_DIRECT_URL: url }), ['DATABASE_DIRECT_URL requires DATABASE_URL.'])
-  t.same(problemsOf({ DATABASE_DIRECT_URL: url, DATABASE_URL: url }), [])
 })
