@@ -15,13 +15,13 @@ const bodies = [
   // Elements within elements, each with a style.
   `<p>${'<b style="color:red">x'.repeat(20_000)}`,
   // Tags that bring attributes to the body.
-  `${'<body a=b c=d e=f>'.repeat(WHOLE / 18)}`,
+  '<body a=b c=d e=f>'.repeat(WHOLE / 18),
   // Short lines.
   `<pre>${'a\n'.repeat(WHOLE / 2)}`,
   // Ends of paragraphs that end what is around them.
-  `${'<svg></p>'.repeat(WHOLE / 9)}`,
+  '<svg></p>'.repeat(WHOLE / 9),
   // The same style again and again.
-  `${'<p style="color:red;margin:0">'.repeat(WHOLE / 30)}`,
+  '<p style="color:red;margin:0">'.repeat(WHOLE / 30),
   // Characters that are dropped, outside of the cells of a table.
   `<table>${' \0'.repeat(WHOLE / 2)}`,
 ]

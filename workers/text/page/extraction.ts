@@ -20,13 +20,13 @@ export async function extractText(
   const whole = body.byteLength === body.buffer.byteLength ? body : body.slice()
   const page = { body: whole, contentEncoding, contentType }
   const limits = { ...PAGE_LIMITS, ...options }
-  // A large page goes to the threads of slow tasks at once. In a quick thread it would have to be ended for the pages behind it,
-  // and they would wait for the start of a new thread.
   try {
     const quick =
       whole.byteLength > LARGE_BYTES
         ? 'large'
         : await threads.run<Outcome | 'large'>(textThread, 'extractUnlessLarge', page, limits)
+    // A large page goes to the threads of slow tasks at once. In a quick thread it would have to be ended for the pages behind it,
+    // and they would wait for the start of a new thread.
     const outcome =
       quick === 'large' ? await threads.run<Outcome>(textThread, 'extract', page, { ...limits, isSlow: true }) : quick
     if (!outcome.ok) throw new AppError(outcome.code, outcome.message)

@@ -38,30 +38,47 @@ export interface PageBytes {
   contentType: string
 }
 
-export type Outcome = { ok: true; extraction: Extraction } | { ok: false; code: RefusalCode; message: string }
+interface Refusal {
+  ok: false
+  code: RefusalCode
+  message: string
+}
+
+export type Outcome = { ok: true; extraction: Extraction } | Refusal
 
 /** Bytes to text. A refused page is returned as data, because a thread loses the class of an error. */
 export function extract(page: PageBytes): Outcome {
-  return outcomeOf(page, Number.POSITIVE_INFINITY) as Outcome
+  return orRefusal(() => readText(decode(page)))
 }
 
 /** As `extract`, but ends with `large` when the decoded body has the size of a large page, which only decoding shows. */
 export function extractUnlessLarge(page: PageBytes): Outcome | 'large' {
-  return outcomeOf(page, LARGE_BYTES)
+  return orRefusal(() => {
+    const decoded = decode(page)
+    return decoded.bytes.length > LARGE_BYTES ? 'large' : readText(decoded)
+  })
 }
 
-function outcomeOf({ body, contentEncoding, contentType }: PageBytes, most: number): Outcome | 'large' {
+function orRefusal<T>(read: () => T): T | Refusal {
   try {
-    const type = readMediaType(contentType)
-    const bytes = decompress(body, contentEncoding)
-    return bytes.length > most ? 'large' : { ok: true, extraction: extraction(bytes, type) }
+    return read()
   } catch (error) {
     if (error instanceof TextRefusalError) return { ok: false, code: error.code, message: error.message }
     throw error
   }
 }
 
-function extraction(bytes: Uint8Array, type: MediaType): Extraction {
+interface Decoded {
+  type: MediaType
+  /** After content decoding. */
+  bytes: Uint8Array
+}
+
+function decode({ body, contentEncoding, contentType }: PageBytes): Decoded {
+  return { type: readMediaType(contentType), bytes: decompress(body, contentEncoding) }
+}
+
+function readText({ type, bytes }: Decoded): { ok: true; extraction: Extraction } {
   refuseBinary(bytes)
   const decoded = decodeCharset(bytes, type)
   const shown = collectText(decoded.text, type.kind)
@@ -70,7 +87,7 @@ function extraction(bytes: Uint8Array, type: MediaType): Extraction {
   const { length } = codePointIndex(text)
   const truncated = shown.isPart || text.length < shown.text.length
 
-  return {
+  const extraction = {
     text,
     codePoints: length,
     contentSha256: hash('sha256', bytes),
@@ -81,6 +98,7 @@ function extraction(bytes: Uint8Array, type: MediaType): Extraction {
     riskFlags: riskFlags({ ...decoded, ...shown, truncated, length }),
     truncated,
   }
+  return { ok: true, extraction }
 }
 
 function collectText(source: string, kind: 'html' | 'plain') {

@@ -2,7 +2,6 @@
 // skipped. It overrides protected states of parse5, because in the CPU time in which parse5 parses one page, it parses 1.6 pages
 // like the bench's article of 33 kB, 1.2 like its reference of 298 kB, and 4.3 like its application of 280 kB, which is mostly
 // script (medians of nine turns each).
-
 import { Parser, type ParserOptions, Token, Tokenizer, type TreeAdapterTypeMap } from 'parse5'
 import { chunkLength, flat } from '../growing-text.ts'
 
